@@ -1,1 +1,1 @@
-"""Collectors: what is measured on each tier of a farm, as samples with one set of names and units."""
+"""Collectors read the measurements of each tier of a farm as samples, with one set of names and units."""

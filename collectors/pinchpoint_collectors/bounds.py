@@ -1,7 +1,7 @@
-"""The physical bounds of each metric; a value outside counts as not measured.
+"""Defines the physical bounds of each metric. A value outside of them counts as not measured.
 
-A bound is physical: no machine passes it. A bound does not say what is usual or good. All inputs use this one
-table: collectors (``sampler.py``), foreign files (``imports/checked.py``), stored runs.
+A bound is physical: no machine exceeds it. It does not say what is usual or good. All inputs use this table:
+collectors (``sampler.py``), files of other tools (``imports/checked.py``), stored runs.
 """
 
 from __future__ import annotations
@@ -26,54 +26,57 @@ class ValueRange(NamedTuple):
     highest: float
 
     def has(self, value: float) -> bool:
-        """Whether a value is possible; NaN and infinity are not."""
+        """Return whether a value is possible. NaN and infinity are not."""
         return self.lowest <= value <= self.highest
 
 
 SHARE = 1.5
-"""A share is at most 1. Two counters read one after the other, and clock ticks of 10 ms in a reading of 0.1
-s, can exceed 1 by less than a half: such values are kept."""
+"""Range of a share. A share is at most 1, but two counters read one after the other, and clock ticks of 10 ms
+in a reading of 0.1 s, can exceed 1 by less than a half. Such values are kept."""
 BELOW_0 = -0.1
-"""The same below 0, such as 1 - an idle share of 100.3 %."""
+"""Range of a share that may be below 0 for the same reason, such as 1 - an idle share of 100.3 %."""
 
 _SHARE = ValueRange(BELOW_0, SHARE)
 _OF_A_LIMIT = ValueRange(BELOW_0, 1000.0)
-"""Usage ÷ limit: it exceeds 1 when a limit is lowered while the server runs."""
+"""Range of usage ÷ limit, which exceeds 1 if a limit is lowered while the server runs."""
 _YES_NO = ValueRange(0.0, 1.0)
 _CORES = ValueRange(0.0, 8192.0)
-"""The largest number of cores that a Linux kernel can be built for (NR_CPUS)."""
+"""Largest number of cores of a Linux kernel (NR_CPUS)."""
 _TASKS = ValueRange(0.0, 2.0**24)
-"""Linux has 2^22 process ids at most (PID_MAX_LIMIT), Windows 2^24 handles of a process."""
+"""Largest number of tasks: Linux has at most 2^22 process ids (PID_MAX_LIMIT), Windows 2^24 handles of a
+process."""
 _MEMORY = ValueRange(0.0, 2.0**56)
-"""The widest physical address space (ARMv9: 56 bits; x86-64: 52)."""
+"""Largest memory in bytes: the widest physical address space (ARMv9: 56 bits; x86-64: 52)."""
 _BYTES = ValueRange(0.0, 2.0**63)
-"""The widest byte counters of file systems and servers."""
+"""Largest value of the byte counters of file systems and servers."""
 _BYTES_PER_S = ValueRange(0.0, 1e14)
-"""100 TB/s: a hundred times the memory bandwidth of a large server."""
+"""Largest number of bytes per second: 100 TB/s is 100 times the memory bandwidth of a large server."""
 _IO_PER_S = ValueRange(0.0, 1e9)
-"""One NVMe drive reaches 1e6 to 1e7, a machine full of drives 1e8."""
+"""Largest number of I/Os per second: an NVMe drive reaches 1e6 to 1e7, a machine full of drives 1e8."""
 _PER_S = ValueRange(0.0, 1e12)
-"""A thousand cores that each count something every nanosecond."""
+"""Largest rate of other events: a thousand cores that each count an event every nanosecond."""
 _COUNT = ValueRange(0.0, 1e15)
-"""Below 2^53, where a float can still represent every whole number."""
+"""Largest count, below 2^53, up to which a float represents every whole number."""
 WEIGHT = _COUNT
-"""Allowed numbers of operations behind a mean."""
+"""Range of the number of operations behind a mean."""
 _TIME = ValueRange(0.0, 31 * DAY_S)
-"""A wait ends with its reading, and no reading covers more than a month (``LONGEST_INTERVAL_S``)."""
+"""Range of a time. A wait ends with its reading, and no reading covers more than a month
+(``LONGEST_INTERVAL_S``)."""
 _DISK_WAIT = ValueRange(0.0, 3600.0)
-"""A hung disk takes minutes: Linux gives a SCSI request 30 s and five retries (180 s), Azure asks for 300 s
-and for 240 s of NVMe, Windows has 60 s and eight retries (540 s). An hour is also where histograms end."""
+"""Range of a disk's latency. A hung disk takes minutes: Linux gives a SCSI request 30 s and five retries (180
+s), Azure asks for 300 s and for 240 s of NVMe, Windows has 60 s and eight retries (540 s). An hour is also
+where histograms end."""
 _ENDED_AT_ONCE = ValueRange(0.0, 1e9)
-"""Seconds waited per second, by many sessions at once, counted when the wait ends: a checkpoint of half an
-hour is 1800."""
+"""Range of the seconds that sessions waited per second, if a wait is counted at its end: a checkpoint of half
+an hour counts 1800."""
 
 _TABLE: tuple[tuple[str, ValueRange], ...] = (
-    # A disk's busy time is counted when its I/O ends (Linux 5.0 to 5.18): an I/O of a minute in one second.
+    # Linux 5.0 to 5.18 count a disk's busy time when its I/O ends: an I/O of a minute counts in one second.
     ("disk.busy_ratio", ValueRange(BELOW_0, 60.0)),
-    # The kernel updates its pressure figures every two seconds: a reading each 0.1 s can see 20 times the
+    # The kernel updates its pressure figures every two seconds, so a reading each 0.1 s can see 20 times the
     # mean.
     ("pressure.*_ratio", ValueRange(BELOW_0, 30.0)),
-    # CPU seconds of a process of several threads in a second.
+    # CPU seconds per second of a process with several threads.
     ("generator.cpu_ratio", _CORES),
     ("generator.cpu_wait_ratio", _CORES),
     # A disk on burst credits exceeds its own limit.
@@ -103,7 +106,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("net.output_queue", _COUNT),
     ("web.requests_queued", _COUNT),
     ("generator.users", _COUNT),
-    # NVMe drives take 65,535 queues of 65,536 commands.
+    # NVMe drives accept 65,535 queues of 65,536 commands.
     ("disk.outstanding", ValueRange(0.0, 2.0**32)),
     ("cloud.disk_outstanding", ValueRange(0.0, 2.0**32)),
     ("collector.ok", _YES_NO),
@@ -111,7 +114,7 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.aof.failing", _YES_NO),
     ("db.aof.rewriting", _YES_NO),
     ("db.snapshot_running", _YES_NO),
-    # A host's clock may stand at 1970, or be wrong by the same time in the other direction.
+    # The clock of a host may be at 1970, or wrong by the same time in the other direction.
     ("collector.clock_offset_s", ValueRange(-4e9, 4e9)),
     # SQL Server counts the life of a page in whole seconds of 32 bits.
     ("db.page_life_s", ValueRange(0.0, 2.0**31)),
@@ -132,37 +135,39 @@ _TABLE: tuple[tuple[str, ValueRange], ...] = (
     ("db.*", _COUNT),
     ("search.*", _COUNT),
 )
-"""Patterns of metric names -> the possible range; the first match counts."""
+"""Patterns of metric names with their ranges. The first match counts."""
 
 _ANY = ValueRange(-1e300, 1e300)
-"""Any number: the range of metrics that this version does not know."""
+"""Range of metrics that this version does not know: any number."""
 
 LONGEST_INTERVAL_S = 31 * DAY_S
-"""Longest interval of a sample: a crawl may take days, which are one row, but no row covers a month."""
+"""Longest interval of a sample in seconds. A crawl may take days, which are one row, but no row covers a
+month."""
 EARLIEST_NS, LATEST_NS = 0, 7_258_118_400 * 10**9
-"""From 1970 to 2200: within the range of 64-bit nanoseconds (2262)."""
+"""Range of times, from 1970 to 2200. It is within the range of 64-bit nanoseconds (2262)."""
 AHEAD_NS = 2 * 366 * 86_400 * 10**9
-"""A recorder's clock may be wrong by a year (a mistyped year), but not by two."""
+"""Largest time in the future. The clock of a recorder may be wrong by a year (a mistyped year), but not by
+two."""
 
 
 @lru_cache(maxsize=4096)
 def bound_of(metric: str) -> ValueRange:
-    """The possible range of a metric's values."""
+    """Return the possible range of a metric's values."""
     return next((bound for name, bound in _TABLE if fnmatchcase(metric, name)), _ANY)
 
 
 def is_known(metric: str) -> bool:
-    """Whether the table has a range for a metric."""
+    """Return whether the table has a range for a metric."""
     return any(fnmatchcase(metric, name) for name, _ in _TABLE)
 
 
 def share(value: float) -> float:
-    """1 - a share, where rounding alone may make it negative (then 0); impossible values are kept."""
+    """Return 1 - a share, or 0 if rounding alone makes it negative. Impossible values are kept."""
     return 0.0 if BELOW_0 <= value < 0 else value
 
 
 def is_possible(sample: Sample) -> bool:
-    """Whether a sample's value and weight are possible; "not measured" is."""
+    """Return whether a sample's value and weight are possible; "not measured" is possible."""
     value, weight = sample.value, sample.weight
     if value is not None and not bound_of(sample.metric).has(value):
         return False
@@ -170,7 +175,7 @@ def is_possible(sample: Sample) -> bool:
 
 
 def is_placed(time_ns: float, interval_s: float, latest_ns: float = LATEST_NS) -> bool:
-    """Whether a sample's time and interval are possible."""
+    """Return whether the time and the interval of a sample are possible."""
     return EARLIEST_NS <= time_ns <= latest_ns and 0 <= interval_s <= LONGEST_INTERVAL_S
 
 
@@ -179,11 +184,11 @@ class Impossible:
     """The impossible values of one series.
 
     Attributes:
-        count: how many values.
-        first: the first of them, as text.
-        allowed: the possible range, as text.
-        time_ns: the time of the first of them.
-        line: the line of the first of them in its file; None: no file, or a file without lines.
+        count: number of values.
+        first: first value, as text.
+        allowed: possible range, as text.
+        time_ns: time of the first value in ns.
+        line: line of the first value in its file; None: no file, or a file without lines.
     """
 
     host: str
@@ -197,11 +202,11 @@ class Impossible:
 
     @property
     def series(self) -> str:
-        """The series, for people."""
+        """Return the name of the series as text."""
         return f"{self.metric} {self.instance}".strip() + (f" of {self.host}" if self.host else "")
 
     def words(self) -> str:
-        """The series, the value that was found, and the possible range."""
+        """Return the series, the value that was found, and the possible range as text."""
         at = f", at {utc(self.time_ns)}" if EARLIEST_NS <= self.time_ns <= LATEST_NS else ""
         at = f", in line {self.line}" if self.line else at
         return (
@@ -210,19 +215,19 @@ class Impossible:
         )
 
     def facts(self) -> dict[str, Any]:
-        """For the manifest's ``data_quality``, of a host."""
+        """Return the entry for a host in the manifest's ``data_quality``."""
         at = utc(self.time_ns) if EARLIEST_NS <= self.time_ns <= LATEST_NS else None
         about = {"metric": self.metric, "instance": self.instance}
         return {**about, "count": self.count, "first": self.first, "allowed": self.allowed, "at": at}
 
 
 def number(value: float) -> str:
-    """A number for people."""
+    """Return a number as text."""
     return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.6g}"
 
 
 def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Impossible:
-    """What is impossible in a sample."""
+    """Return what is impossible in a sample; None if nothing is."""
     bound = bound_of(sample.metric)
     if not is_placed(sample.time_ns, sample.interval_s, latest_ns):
         first = f"of {number(sample.time_ns / 1e9)} s since 1970, and covers {number(sample.interval_s)} s"
@@ -248,7 +253,7 @@ class Tally:
         self.found: dict[tuple[str, str, str], Impossible] = {}
 
     def checked(self, samples: Iterable[Sample], latest_ns: float = LATEST_NS) -> list[Sample]:
-        """The samples with a possible time. Raises TypeError for a value that is not a number."""
+        """Yield the samples with a possible time. Raises TypeError for a value that is not a number."""
         kept = []
         for sample in samples:
             placed = is_placed(sample.time_ns, sample.interval_s, latest_ns)
@@ -261,7 +266,7 @@ class Tally:
         return kept
 
     def add(self, impossible: Impossible) -> None:
-        """Count what cannot be."""
+        """Count an impossible value."""
         key = impossible.host, impossible.metric, impossible.instance
         if (known := self.found.get(key)) is None:
             self.found[key] = impossible
@@ -273,7 +278,7 @@ _SHOWN = 10
 
 
 def sentences(impossibles: Iterable[Impossible]) -> list[str]:
-    """One sentence per series; beyond a limit, one sentence for the rest."""
+    """Return one sentence per series, and above a limit one sentence for the rest."""
     rows = list(impossibles)
     left = sum(one.count for one in rows[_SHOWN:])
     values = counted(left, "more impossible value")

@@ -1,4 +1,4 @@
-"""The environment variables of child processes, without the parent's secrets."""
+"""Selects the environment variables of child processes, without the secrets of the parent."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ _BASIC = re.compile(
 def child_environment(
     permitted: Collection[str] = (), environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The variables that every process needs, and those named in ``permitted``."""
+    """Return the variables that every process needs, and those named in ``permitted``."""
     return {name: value for name, value in environ.items() if name in permitted or _BASIC.fullmatch(name)}

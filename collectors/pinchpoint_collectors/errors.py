@@ -1,4 +1,4 @@
-"""Errors of collectors: what was tried, what was found, what to do."""
+"""Defines the errors of collectors: what was tried, what was found, and the remedy."""
 
 
 class CollectorError(Exception):
@@ -6,12 +6,12 @@ class CollectorError(Exception):
 
 
 class OptionError(CollectorError):
-    """An option of a ``collect`` entry is wrong; farm.yaml must be corrected.
+    """An option of a ``collect`` entry is wrong, and farm.yaml must be corrected.
 
     Args:
-        option: the option's name in farm.yaml.
-        said: the value that was found, and what is allowed.
-        where: the place of the option, for a message without a line.
+        option: name of the option in farm.yaml.
+        said: value that was found, and what is allowed.
+        where: place of the option, for a message without a line.
     """
 
     def __init__(self, option: str, text: str, where: str = "") -> None:

@@ -1,1 +1,1 @@
-"""The command ``pinchpoint-collect``, which records a host, and the collector that fetches its records."""
+"""Provides the command ``pinchpoint-collect``, which records a host, and the collector of its recordings."""

@@ -1,4 +1,4 @@
-"""Encodes samples as JSON lines for the ring and the wire: each series is named once."""
+"""Encodes samples as JSON lines for the ring and the connection. Each series is named once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class RingReading(NamedTuple):
     """The values of one reading, and their position in the ring.
 
     Attributes:
-        at_ns: position in the ring: the host's time of the reading, raised where needed so that it always
-            grows, even when the clock was set back.
-        samples: without the host's name; farm.yaml assigns it.
+        at_ns: position in the ring: time of the reading on the host, raised if needed so that it always
+            grows, even after the clock was set back.
+        samples: samples without the name of the host, which farm.yaml assigns.
     """
 
     at_ns: int
@@ -26,13 +26,13 @@ class RingReading(NamedTuple):
 
 
 class Encoder:
-    """Readings → lines; a decoder needs all lines from the first one on."""
+    """Encodes readings as lines. A decoder needs all lines from the first one on."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def encode(self, reading: RingReading) -> str:
-        """One line, with its end: ``at``, ``names`` that are new, and ``rows`` by time and interval."""
+        """Return one line with its end: ``at``, new ``names``, and ``rows`` by time and interval."""
         new: list[tuple[str, str]] = []
         rows: dict[tuple[int, float], list[list[float | int | None]]] = {}
         for sample in reading.samples:
@@ -52,13 +52,13 @@ class Encoder:
 
 
 class Decoder:
-    """Lines → readings."""
+    """Decodes lines to readings."""
 
     def __init__(self) -> None:
         self._names: list[tuple[str, str]] = []
 
     def decode(self, line: str) -> RingReading:
-        """Decode one line to a reading. Raises ``ValueError`` for a line that ``Encoder`` did not write."""
+        """Return the reading in a line. Raises ``ValueError`` for a line that ``Encoder`` did not write."""
         try:
             answer = legible.loads(line)
             self._names += [(metric, instance) for metric, instance in answer.get("names", ())]

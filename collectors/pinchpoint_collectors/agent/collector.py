@@ -1,4 +1,4 @@
-"""Kind ``agent``: a collector on the host itself; its recording is fetched over ssh."""
+"""Collector kind ``agent``: a program on the host records, and its recording is fetched over ssh."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from pinchpoint_collectors.remote.ssh import Address
 
 
 class TailSession(SshSession):
-    """One ``pinchpoint-collect tail``.
+    """One ``pinchpoint-collect tail`` process on the host.
 
     Args:
-        address: the host.
+        address: ssh address of the host.
         command: ``pinchpoint-collect`` on the host.
-        folder: the folder of the ring on the host.
-        since_ns: only readings after this position in the ring; None: only future readings.
+        folder: folder of the ring on the host.
+        since_ns: position in the ring after which readings are wanted; None: only future readings.
 
     Raises:
-        CollectorError: there is no ssh on this machine.
+        CollectorError: ssh is not installed on this machine.
     """
 
     def __init__(self, address: Address, command: str, folder: str, since_ns: int | None) -> None:
         self.hello: dict[str, Any] | None = None
         self.readings: deque[RingReading] = deque()
         self.inventories: dict[str, dict[str, Any]] = {}
-        """By host: ``facts``, or ``error``."""
+        """For each host, ``facts`` or ``error``."""
         self._clock = HostClock()
         self.tail_cpu_s = 0.0
         """CPU seconds of the ``tail`` process on the host, from its last report."""
@@ -72,7 +72,7 @@ class TailSession(SshSession):
         return self._clock
 
     def ask_inventory(self, watch: Watch) -> None:
-        """Ask for facts about the host, and for the disks of a watch's roles."""
+        """Request facts about the host and about the disks of a watch's roles."""
         self._ask({"watch": {"host": watch.host, "tier": watch.tier, "disks": dict(watch.disks)}})
 
     def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh reports it by itself
@@ -101,7 +101,7 @@ class TailSession(SshSession):
                 self._hear(line, now_ns)
             except (ValueError, KeyError) as error:
                 if self.hello is None:
-                    self._said.append(line)  # the login shell's banner
+                    self._said.append(line)  # banner of the login shell
                     continue
                 raise CollectorError(
                     f"{self._address}: pinchpoint-collect said what is not understood: {line[:80]!r}"
@@ -134,10 +134,10 @@ _COMMAND = "pinchpoint-collect"
 
 
 class AgentKind:
-    """The kind ``agent`` of farm.yaml.
+    """Collector kind ``agent`` of farm.yaml.
 
-    Options in farm.yaml: those of an ``Address``; ``command`` (path of ``pinchpoint-collect`` on the host, if
-    it is not on the user's path); ``folder`` (folder of the ring, if it is not the default one).
+    The options are those of an ``Address``, ``command`` (path of ``pinchpoint-collect`` on the host, if it is
+    not on the user's path), and ``folder`` (folder of the ring, if it is not the default one).
     """
 
     name = "agent"
@@ -145,7 +145,7 @@ class AgentKind:
     public = ssh.PUBLIC | {"folder"}
 
     def machine(self, watch: Watch) -> str:
-        """Watches with the same address belong to the same machine."""
+        """Return the address: watches with the same address belong to one machine."""
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(self.options & watch.options.keys()))
 
     def check_options(self, watch: Watch) -> None:
@@ -173,10 +173,10 @@ class AgentCollector(RemoteCollector[TailSession]):
     """Fetches the readings that ``pinchpoint-collect`` records on a host.
 
     Args:
-        watches: the farm's hosts on this machine.
-        address: the host.
+        watches: hosts of the farm on this machine.
+        address: ssh address of the host.
         command: ``pinchpoint-collect`` on the host.
-        folder: the folder of the ring on the host.
+        folder: folder of the ring on the host.
 
     Raises:
         CollectorError: the host is not reachable, does not record, or differs from farm.yaml.
@@ -211,7 +211,7 @@ class AgentCollector(RemoteCollector[TailSession]):
         return f"the link is slow or cut, or nothing records there: {where}"
 
     def _facts(self, session: TailSession) -> dict[str, dict[str, Any]]:
-        """The inventory of each host, from the host's answers and from a first reading."""
+        """Return the inventory of each host, from the answers of the host and a first reading."""
         for watch in self._watches:
             session.ask_inventory(watch)
         session.ask_time()
@@ -244,7 +244,7 @@ class AgentCollector(RemoteCollector[TailSession]):
         return samples
 
     def _fanned_out(self, session: TailSession, reading: RingReading) -> Iterator[Sample]:
-        """One reading with our clock's time, repeated under the name of each host, with its tier's name."""
+        """Return one reading in this machine's time, repeated under the name and the tier of each host."""
         for watch in self._watches:
             for sample in reading.samples:
                 instance = sample.instance
@@ -252,13 +252,13 @@ class AgentCollector(RemoteCollector[TailSession]):
                     instance = f"tier:{watch.tier}"
                 elif sample.metric.startswith("collector."):
                     if sample.metric != "collector.cpu_s":
-                        continue  # the duration of a reading is measured on the host
+                        continue  # the host measures the duration of a reading
                     instance = "agent/host"
                 time_ns = session.wall.to_ours(sample.time_ns)
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)
 
     def _note_gap(self, session: TailSession, reading: RingReading) -> None:
-        """Report the gap before a reading; late samples are no gap."""
+        """Report the gap before a reading. Late samples are no gap."""
         before_ns, self._last_ns = self._last_ns, reading.at_ns
         interval_s = self._interval_s(session)
         if before_ns is None or reading.at_ns - before_ns <= GAP_INTERVALS * interval_s * NS:
@@ -283,7 +283,10 @@ class AgentCollector(RemoteCollector[TailSession]):
 
 
 def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]]:
-    """Disks with a role that the agent does not record: only configured ones and whole disks."""
+    """Yield disks with a role that the agent does not record.
+
+    It records only configured disks and whole disks.
+    """
     answer = {each["instance"] for each in facts["not_measured"] if each["metric"] == "disk.*"}
     for role, place in facts["roles"].items():
         device = place["device"]

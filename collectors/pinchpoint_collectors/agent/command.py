@@ -1,4 +1,4 @@
-"""The command ``pinchpoint-collect``: its configuration, and recording until it is stopped."""
+"""Runs the command ``pinchpoint-collect``: reads its configuration, and records until it is stopped."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.sampler import Sampler
 
-# Stores the last hours of a host's samples in a folder of bounded size; the oldest segment is deleted first.
-# Each reading is appended as one line, which other processes can read immediately. A segment can be decoded
-# without the earlier ones. A crash can leave the last line incomplete: it is ignored.
+# A ring stores the last hours of a host's samples in a folder of limited size. The oldest segment is deleted
+# first. Each reading is appended as one line, which other processes can read at once. A segment can be
+# decoded without the earlier ones. A crash can leave the last line incomplete; it is then ignored.
 
 _ABOUT = "ring.json"
 _SEGMENTS = 16
-"""Number of segments of a full ring: deleting one loses a sixteenth of the recorded time."""
+"""Number of segments of a full ring. Deleting one loses a sixteenth of the recorded time."""
 _NS_PER_HOUR = 3_600_000_000_000
 
 
@@ -37,10 +37,10 @@ class Ring:
     """Writes a ring. Only one process at a time may write.
 
     Args:
-        folder: is made if missing; recordings of an earlier process in it are kept.
-        hours: how long readings are kept.
-        size_bytes: largest size of all segments together.
-        about: notes on the recording for readers, JSON-ready.
+        folder: folder of the ring. It is created if missing, and recordings of an earlier process are kept.
+        hours: hours for which readings are kept.
+        size_bytes: largest total size of all segments in bytes.
+        about: facts about the recording for readers, as JSON data.
 
     Raises:
         OSError: the folder is not writable.
@@ -61,7 +61,7 @@ class Ring:
         new.replace(folder / _ABOUT)
 
     def append(self, reading: RingReading) -> None:
-        """Keep one reading. Raises ``OSError``."""
+        """Store one reading. Raises ``OSError``."""
         at_ns = max(reading.at_ns, self._at_ns + 1)
         if (
             self._file is None
@@ -72,20 +72,20 @@ class Ring:
         assert self._file is not None  # noqa: S101 - the turn opened it; shows the type checker
         line = self._encoder.encode(reading._replace(at_ns=at_ns)).encode()
         if self._file.write(line) != len(line):
-            # An incomplete line must stay the last one of its segment; later lines could not be read
-            # otherwise.
+            # An incomplete line must stay the last line of its segment; otherwise later lines could not be
+            # read.
             raise OSError(errno.ENOSPC, "no room for a whole reading")
         self._written += len(line)
         self._at_ns = at_ns
 
     def close(self) -> None:
-        """End the segment. Safe to call twice."""
+        """End the segment. A second call does nothing."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _turn(self, at_ns: int) -> None:
-        """Begin a segment, and delete segments beyond the age or size limit."""
+        """Begin a segment, and delete segments above the limits of age or size."""
         self.close()
         segments = _segments(self._folder)
         number = _number(segments[-1]) + 1 if segments else 1
@@ -104,11 +104,11 @@ class RingReader:
     """Reads a ring while it is written.
 
     Args:
-        folder: the ring's.
-        since_ns: only readings after this position; None: only future readings.
+        folder: folder of the ring.
+        since_ns: position after which readings are wanted; None: only future readings.
 
     Raises:
-        CollectorError: nothing records there.
+        CollectorError: no process records in the folder.
     """
 
     def __init__(self, folder: Path, since_ns: int | None) -> None:
@@ -130,12 +130,12 @@ class RingReader:
         self._since_ns = _latest_ns(folder) if since_ns is None else since_ns
         segments = _segments(folder)
         self.oldest_ns = next((at for path in segments if (at := _first_ns(path))), None)
-        """The position of the oldest reading in the ring; None while the ring is empty."""
+        """Position of the oldest reading in the ring; None while the ring is empty."""
         self.dropped = bool(segments) and _number(segments[0]) > 1
         """Whether older readings were deleted to make room."""
 
     def new(self) -> Iterator[RingReading]:
-        """All readings since the last call."""
+        """Return all readings since the last call."""
         while True:
             if self._file is not None:
                 yield from self._more(self._file)
@@ -155,7 +155,7 @@ class RingReader:
             self._number, self._rest, self._decoder = _number(following[0]), b"", Decoder()
 
     def close(self) -> None:
-        """Close the segment. Safe to call twice."""
+        """Close the segment. A second call does nothing."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -170,7 +170,7 @@ class RingReader:
                     yield reading
 
     def _without_older(self, segments: list[Path]) -> list[Path]:
-        """The segments without those that end before the requested time."""
+        """Return the segments without those that end before the requested time."""
         while len(segments) > 1 and (at := _first_ns(segments[1])) and at <= self._since_ns:
             segments = segments[1:]
         return segments
@@ -185,7 +185,7 @@ def _number(path: Path) -> int:
 
 
 def _first_ns(path: Path) -> int | None:
-    """The position of a segment's first reading; None if it has no reading yet, or was deleted."""
+    """Return the position of a segment's first reading; None if it has no reading yet or was deleted."""
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -195,13 +195,16 @@ def _first_ns(path: Path) -> int | None:
 
 
 def _last_of(path: Path, segments: list[Path]) -> int:
-    """A lower limit for a segment's end: the begin of the next one, or its own begin if it is the last."""
+    """Return a lower limit for the end of a segment.
+
+    It is the begin of the next segment, or for the last segment its own begin.
+    """
     following = segments[segments.index(path) + 1 :]
     return next((at for one in [*following[:1], path] if (at := _first_ns(one))), 0)
 
 
 def _latest_ns(folder: Path) -> int:
-    """The position of an earlier process's last reading, so that new ones are larger; 0 without one."""
+    """Return the position of an earlier process's last reading; 0 without one. New positions are larger."""
     latest = 0
     for path in _segments(folder)[-1:]:
         decoder = Decoder()
@@ -211,15 +214,15 @@ def _latest_ns(folder: Path) -> int:
 
 
 _LOOK_S = 0.1
-"""How often the ring is checked for new readings."""
+"""Interval for checking the ring for new readings, in seconds."""
 
 
 def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
-    """Print what was recorded after ``since_ns`` (None: now) to standard output.
+    """Print the readings after ``since_ns`` (None: now) to standard output.
 
     With ``follow`` the command continues until its standard input ends.
 
-    Raises ``CollectorError`` if nothing records, ``BrokenPipeError`` if the reader is gone.
+    Raises ``CollectorError`` if no process records, ``BrokenPipeError`` if the reader has gone.
     """
     reader = RingReader(folder, since_ns)
     hello = {
@@ -242,7 +245,7 @@ def tail(folder: Path, since_ns: int | None, *, follow: bool) -> None:
                 continue
             chunk = os.read(0, 1 << 16)
             if not chunk:
-                return  # the reader has gone, or the link was cut
+                return  # the reader has gone, or the connection was lost
             *lines, given = (given + chunk).split(b"\n")
             for line in lines:
                 _say(_answer(json.loads(line), reader.about))
@@ -273,7 +276,8 @@ def _say(line: Mapping[str, Any]) -> None:
 
 
 FOLDER = "/run/pinchpoint-collect"
-"""The default is in memory: writes to a watched disk would appear in the measurement."""
+"""Default folder of the ring. It is in memory, because writes to a watched disk would appear in the
+measurement."""
 _LEAST_BYTES = 1 << 20
 _BOUNDS: dict[str, tuple[float, float]] = {
     "hours": (0.01, 24.0 * 31),
@@ -285,14 +289,15 @@ _STALL_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is recorded, and how long it is kept.
+    """What is recorded, and for how long it is kept.
 
     Attributes:
-        folder: the folder of the ring.
-        hours: how long readings are kept.
-        size_bytes: largest size of the ring; a reading takes one to four kB.
+        folder: folder of the ring.
+        hours: hours for which readings are kept.
+        size_bytes: largest size of the ring in bytes. A reading takes one to four kB.
         interval_s: seconds between two readings.
-        disks: devices, or paths on them, to watch beside all whole disks: LVM, RAID, loop devices.
+        disks: devices, or paths on them, that are watched in addition to all whole disks: LVM, RAID, loop
+            devices.
         process: names of the tier's processes, as ``ps -e -o comm`` shows them.
     """
 
@@ -324,7 +329,7 @@ class Config:
 
 
 def _check(path: Path, key: str, value: Any) -> None:
-    """Raises ``CollectorError`` for a value of another kind, or out of bounds."""
+    """Raises ``CollectorError`` for a value of a wrong type or out of bounds."""
     if key in ("disks", "process"):
         ok = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
         allowed = "a list of names in quotes"
@@ -339,7 +344,7 @@ def _check(path: Path, key: str, value: Any) -> None:
 
 
 def record(config: Config) -> None:
-    """Record this host until SIGTERM or SIGINT. Raises ``CollectorError`` when it can no longer."""
+    """Record this host until SIGTERM or SIGINT. Raises ``CollectorError`` if recording fails."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -380,7 +385,7 @@ def _place(text: str) -> int | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry of the command; its exit status: 0, 1 where it failed, 2 for wrong arguments."""
+    """Run the command. Return its exit status: 0, 1 after a failure, 2 for wrong arguments."""
     parser = argparse.ArgumentParser("pinchpoint-collect", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="record this host until it is stopped")
@@ -405,6 +410,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pinchpoint-collect: {error}", file=sys.stderr)  # noqa: T201 - a command's own words
         return 1
     except BrokenPipeError:
-        # The reader has closed the pipe; without this, Python would print an error at exit.
+        # The reader has closed the pipe. Without this, Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

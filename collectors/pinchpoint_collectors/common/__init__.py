@@ -1,1 +1,1 @@
-"""Code that collectors and scenarios both need; it imports no other package of Pinchpoint."""
+"""Code that both collectors and scenarios need. It imports no other package of Pinchpoint."""

@@ -1,4 +1,4 @@
-"""Pauses between attempts to reach a server that does not answer or asks for a pause."""
+"""Determines pauses between attempts to reach a server that does not answer or asks for a pause."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from email.utils import parsedate_to_datetime
 
 
 class Backoff:
-    """Pauses that double with each failure and start again after a success; the first attempt has no pause.
+    """Pauses that double with each failure, and start again after a success. The first attempt has no pause.
 
     Args:
-        first_s: the shortest pause.
-        longest_s: the longest one.
+        first_s: shortest pause in seconds.
+        longest_s: longest pause in seconds.
         jitter: largest random deviation of a pause, as a ratio, so that sessions do not retry at the same
             time.
     """
@@ -25,18 +25,18 @@ class Backoff:
 
     @property
     def due(self) -> bool:
-        """Whether the next attempt is due."""
+        """Return whether the next attempt is due."""
         return not self._not_before_s or time.monotonic() >= self._not_before_s
 
     def failed(self) -> None:
-        """Note a failed attempt: the next attempt waits longer."""
+        """Record a failed attempt, so that the next attempt waits longer."""
         pause_s = min(self._longest_s, self._first_s * 2 ** min(self._failures, 16))
         self._failures += 1
         off = random.uniform(1 - self._jitter, 1 + self._jitter)  # noqa: S311 - jitter, no secret
         self._not_before_s = time.monotonic() + pause_s * off
 
     def succeeded(self) -> None:
-        """Note a successful attempt."""
+        """Record a successful attempt."""
         self._failures = 0
         self._not_before_s = 0.0
 
@@ -47,7 +47,10 @@ class Backoff:
 
 
 def retry_after_s(value: str) -> float | None:
-    """The pause of a ``Retry-After``, as seconds or a date (RFC 9110, 10.2.3); None if it is neither."""
+    """Return the pause of a ``Retry-After`` in seconds, given in seconds or as a date; None if it is neither.
+
+    RFC 9110, 10.2.3, defines the field.
+    """
     value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
     if value.isascii() and value.isdecimal():
         return float(value)

@@ -14,23 +14,23 @@ _MAY_HOLD_HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _WHOLE = "\ufffd"
 """The replacement character for invalid characters."""
 _LONGEST_WHOLE = 300
-"""A float ends at 309 figures, and Python refuses to read some thousands."""
+"""Longest whole number in figures: a float ends at 309, and Python refuses to read some thousands."""
 
 _PIECE = 2**20
 _MOST_BYTES = 10**9
 _COSTS = {"{": 128, "[": 72, ",": 40, '"': 30}
-"""Upper limit of the memory (bytes) that Python takes for the value each JSON character begins."""
+"""Upper limit of the memory in bytes that Python needs for the value that begins at each JSON character."""
 
 
 AS_IT_CAME = "save what the tool printed unchanged"
 
 
 class ForeignFileError(Exception):
-    """A file does not hold what its format should.
+    """A file does not contain what its format requires.
 
     Args:
-        message: what was found, what is allowed, the remedy; the caller knows the file's name.
-        line: where, counted from 1; None: in the file as a whole.
+        message: what was found, what is allowed, and the remedy; the caller adds the name of the file.
+        line: number of the line, from 1; None: the file as a whole.
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
@@ -39,17 +39,17 @@ class ForeignFileError(Exception):
 
 
 def text(given: str) -> str:
-    r"""The text without halves of surrogate pairs (JSON's ``"\ud800"``): no characters."""
+    r"""Return the text without lone surrogates (JSON's ``"\ud800"``), which are not characters."""
     return given if given.isascii() else _HALF.sub(_WHOLE, given)
 
 
 def may_hold_halves(given: str) -> bool:
-    """Whether ``content`` must process the values of a JSON text."""
+    """Return whether ``content`` must process the values of a JSON text."""
     return _MAY_HOLD_HALVES.search(given) is not None
 
 
 def content(given: Any) -> Any:
-    """The values of a JSON text, with each text cleaned by ``text``."""
+    """Return the values of a JSON text, with each text cleaned by ``text``."""
     if isinstance(given, str):
         return text(given)
     if isinstance(given, list | tuple):
@@ -60,7 +60,7 @@ def content(given: Any) -> Any:
 
 
 def whole_number(figures: str) -> int | float:
-    """A whole number; infinity, which is outside of every metric's range, if it is too large for a float."""
+    """Return a whole number; if it is too large for a float, infinity, which is outside of all ranges."""
     if len(figures) > _LONGEST_WHOLE:
         return float("-inf" if figures.startswith("-") else "inf")
     return int(figures)
@@ -81,7 +81,7 @@ def whole(lines: Iterable[str]) -> str:
 
 
 def _piece(lines: Iterator[str]) -> str:
-    """The next lines, about ``_PIECE`` characters of them."""
+    """Return the next lines, about ``_PIECE`` characters of them."""
     result, length = [], 0
     for line in lines:
         result.append(line)
@@ -95,7 +95,7 @@ DECODER = json.JSONDecoder(parse_int=whole_number)
 
 
 def loads(given: str) -> Any:
-    """The content of a JSON text. Raises ``ValueError``, also if it is nested too deeply."""
+    """Return the content of a JSON text. Raises ``ValueError``, also if it is nested too deeply."""
     try:
         result = DECODER.decode(given)
         return content(result) if may_hold_halves(given) else result
@@ -104,7 +104,7 @@ def loads(given: str) -> Any:
 
 
 def document(lines: Iterable[str]) -> Any:
-    """The content of a JSON file. Raises ``ForeignFileError``."""
+    """Return the content of a JSON file. Raises ``ForeignFileError``."""
     try:
         return loads(whole(lines))
     except json.JSONDecodeError as error:
@@ -114,7 +114,7 @@ def document(lines: Iterable[str]) -> Any:
 
 
 def mapping(value: Any, where: str) -> Mapping[str, Any]:
-    """The mapping at a place of a JSON file, ``{}`` if missing.
+    """Return the object at a place in a JSON file; ``{}`` if it is missing.
 
     Raises ``ForeignFileError`` for another type.
     """
@@ -122,12 +122,12 @@ def mapping(value: Any, where: str) -> Mapping[str, Any]:
 
 
 def listed(value: Any, where: str) -> list[Any]:
-    """Likewise a list."""
+    """Return the list at a place in a JSON file; empty if it is missing. Raises ``ForeignFileError``."""
     return _of_type(value, list, "a list", where) or []
 
 
 def mappings(value: Any, where: str) -> list[Mapping[str, Any]]:
-    """A list of mappings at a place of a JSON file. Raises ``ForeignFileError`` for another type."""
+    """Return a list of objects at a place in a JSON file. Raises ``ForeignFileError`` for another type."""
     return [mapping(each, where) for each in listed(value, where)]
 
 

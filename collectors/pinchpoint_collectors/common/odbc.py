@@ -1,4 +1,4 @@
-"""ODBC helpers: values in a connection string, and the driver for a SQL Server."""
+"""ODBC helpers: quotes values of a connection string, and finds the driver for a SQL Server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENCRYPTION = {
     **dict.fromkeys(("no", "optional", "false"), "request"),
 }
 """Microsoft's ``Encrypt`` -> FreeTDS's ``Encryption`` (documentation of both drivers). Without data
-encryption both still encrypt the login if the server can: FreeTDS calls this ``request``."""
+encryption, both still encrypt the login if the server supports it: FreeTDS calls this ``request``."""
 
 INSTALL_SQLSERVER_DRIVER = (
     "install Microsoft's ODBC Driver 18, or `pip install mssql-python-odbc`, "
@@ -29,7 +29,7 @@ _MACHINES = {"aarch64": ("aarch64", "arm64"), "arm64": ("arm64", "aarch64"), "x8
 
 
 def quoted(value: str) -> str:
-    """A value of a connection string, in braces where ODBC needs them (SQLDriverConnect, "Comments")."""
+    """Return a value of a connection string, in braces if ODBC needs them (SQLDriverConnect, "Comments")."""
     if _SPECIAL.isdisjoint(value) and value == value.strip():
         return value
     return "{" + value.replace("}", "}}") + "}"
@@ -39,8 +39,8 @@ class SqlServerDriver(NamedTuple):
     """An ODBC driver for SQL Server.
 
     Attributes:
-        keyword: the value of ``DRIVER=``: the registered name, or the path of the library.
-        shown: the driver and its location, as text.
+        keyword: value of ``DRIVER=``: the registered name, or the path of the library.
+        shown: driver and its location as text.
     """
 
     keyword: str
@@ -48,10 +48,10 @@ class SqlServerDriver(NamedTuple):
 
 
 def sqlserver_driver(registered: Sequence[str]) -> SqlServerDriver | None:
-    """The best installed driver for SQL Server: Microsoft's system driver, the wheel's, else FreeTDS.
+    """Return the best installed driver for SQL Server: Microsoft's, the one in the wheel, or else FreeTDS.
 
     Args:
-        registered: the names in the system's odbcinst.ini (``pyodbc.drivers()``).
+        registered: names in the system's odbcinst.ini (``pyodbc.drivers()``).
     """
     microsoft = [(int(match[1]), name) for name in registered if (match := _MICROSOFT.fullmatch(name))]
     if microsoft:
@@ -64,12 +64,12 @@ def sqlserver_driver(registered: Sequence[str]) -> SqlServerDriver | None:
 
 
 def is_freetds(driver: str) -> bool:
-    """Whether a driver's name or library is FreeTDS, which has keywords of its own."""
+    """Return whether a driver's name or library is FreeTDS, which has keywords of its own."""
     return bool(_FREETDS.search(driver))
 
 
 def freetds_encryption(encrypt: str | None) -> dict[str, str]:
-    """FreeTDS's keyword for Microsoft's ``Encrypt``, which it ignores; empty if none is given.
+    """Return FreeTDS's keyword for Microsoft's ``Encrypt``, which FreeTDS ignores; empty if none is given.
 
     An unknown value requests encryption: FreeTDS then refuses a server without encryption.
     """
@@ -77,7 +77,7 @@ def freetds_encryption(encrypt: str | None) -> dict[str, str]:
 
 
 def wheel_library() -> Path | None:
-    """Microsoft's driver in the wheel ``mssql-python-odbc``, for this system; None without the wheel."""
+    """Return Microsoft's driver in the wheel ``mssql-python-odbc`` for this system; None if not there."""
     result = importlib.util.find_spec(_WHEEL)
     if result is None or result.origin is None:
         return None
@@ -93,7 +93,7 @@ def wheel_library() -> Path | None:
 
 
 def _distribution() -> str:
-    """The wheel's name for this Linux; an unknown distribution counts as a relative of Debian."""
+    """Return the wheel's name for this Linux. An unknown distribution counts as a relative of Debian."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

@@ -1,4 +1,4 @@
-"""Plug-ins of other packages, found by their entry points: scenarios and kinds of collectors."""
+"""Finds plug-ins of other packages by their entry points: scenarios and kinds of collectors."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 
 class PlugInError(Exception):
-    """A package's entry point cannot be used; the message names the package and the remedy."""
+    """The entry point of a package cannot be used. The message names the package and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlugIn:
-    """One entry point.
+    """One entry point of a package.
 
     Attributes:
-        name: the name in farm.yaml and plan.yaml.
-        package: the distribution of the plug-in.
+        name: name in farm.yaml and plan.yaml.
+        package: distribution of the plug-in.
         value: ``module:Class``.
-        clash: the other package with that name; None: no other.
+        clash: other package with the same name; None: no other package has it.
     """
 
     name: str
@@ -49,13 +49,13 @@ class PlugIn:
 
 
 @cache
-def _entry_points() -> Any:  # EntryPoints; in Python 3.11 SelectableGroups
-    """The entry points of all packages: to read them takes 20 ms."""
+def _entry_points() -> Any:  # type EntryPoints; in Python 3.11 SelectableGroups
+    """Return the entry points of all packages. Reading them takes 20 ms."""
     return entry_points()
 
 
 def plug_ins(group: str, taken: Collection[str]) -> dict[str, PlugIn]:
-    """Name -> entry point of that group; an entry point with a name in use is refused."""
+    """Return name -> entry point of a group. An entry point with a name in use is refused."""
     ins: dict[str, PlugIn] = {}
     for entry in _entry_points().select(group=group):
         package = entry.dist.name if entry.dist else entry.value

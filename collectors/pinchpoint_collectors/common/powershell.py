@@ -18,11 +18,11 @@ Line = Mapping[str, Any]
 
 
 class LinkLost(Exception):  # noqa: N818 - a state of the link: it can be opened again
-    """The link is lost or cannot be opened now; the message says why."""
+    """The link is lost or cannot be opened now. The message says why."""
 
 
 def loader(arguments: str) -> str:
-    """The command that runs the script on the next line of standard input."""
+    """Return the command that runs the script on the next line of standard input."""
     return (
         "& ([ScriptBlock]::Create([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String("
         f"[Console]::In.ReadLine())))) {arguments}"
@@ -30,12 +30,12 @@ def loader(arguments: str) -> str:
 
 
 def encoded(script: str) -> str:
-    """A script as one line."""
+    """Return a script as one line."""
     return base64.b64encode(script.encode()).decode()
 
 
 def line_of(text: str) -> Line | None:
-    """The JSON of a script's line, ``{"kind": ...}``; None for output of a profile or a cmdlet."""
+    """Return the JSON in a line of a script, ``{"kind": ...}``; None for output of a profile or a cmdlet."""
     if not text.lstrip().startswith("{"):
         return None
     try:

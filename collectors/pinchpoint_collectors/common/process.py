@@ -1,4 +1,4 @@
-"""Runs a process such as ssh with two pipes; each read has a timeout."""
+"""Runs a process such as ssh with two pipes. Each read has a timeout."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from typing import IO
 
 _CHUNK_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 20
-"""The pipe must hold the output between two readings, else the sender is delayed."""
+"""Size of the pipe in bytes. It must take the output between two readings; otherwise the sender is
+delayed."""
 _END_S = 1.0
 
 
 class PipedProcess:
-    """A running process whose output is collected in pieces. Not safe for several threads.
+    """A running process whose output is collected in pieces. Only one thread may use it.
 
     Args:
-        command: the program and its arguments. It gets no terminal and none of our signals.
-        environment: the process's variables; None: ours.
+        command: program and its arguments. The process gets no terminal and no signals of this process.
+        environment: environment variables of the process; None: those of this process.
 
     Raises:
-        OSError: the process cannot be started (``FileNotFoundError``: no such program on this machine).
+        OSError: the process cannot be started (``FileNotFoundError``: the program is not installed).
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -41,7 +42,7 @@ class PipedProcess:
         )
         self.received_bytes = 0
         self.errors = ""
-        """All output on standard error that was not read yet."""
+        """Output on standard error that was not read yet."""
         self._out = bytearray()
         self._selector = selectors.DefaultSelector()
         for stream, take in (
@@ -54,7 +55,7 @@ class PipedProcess:
         _widen(self._process.stdout)
 
     def pump(self, timeout_s: float) -> bool:
-        """Wait for output, at most this long; return whether any came. All available output is read."""
+        """Read all available output, and wait for it if there is none. Return whether output came."""
         came = False
         if not self._selector.get_map():
             return False
@@ -63,7 +64,10 @@ class PipedProcess:
         return came
 
     def pieces(self, end: bytes = b"\n") -> Iterator[str]:
-        """Return standard output in pieces, each up to ``end``, without it; an incomplete piece is kept."""
+        """Return standard output in pieces that end with ``end``, which is removed.
+
+        An incomplete piece is kept for the next call.
+        """
         while (result := self._out.find(end)) >= 0:
             piece = bytes(self._out[:result])
             del self._out[: result + len(end)]
@@ -71,11 +75,11 @@ class PipedProcess:
 
     @property
     def rest(self) -> str:
-        """The last line of standard output without a line end."""
+        """Return the last line of standard output without a line end."""
         return self._out.decode("utf-8", "replace")
 
     def error_lines(self) -> list[str]:
-        """Take away the whole lines of standard error."""
+        """Remove and return the complete lines of standard error."""
         whole, newline, rest = self.errors.rpartition("\n")
         if not newline:
             return []
@@ -83,7 +87,7 @@ class PipedProcess:
         return whole.splitlines()
 
     def write(self, text: str, until_s: float | None = None) -> bool:
-        """Write to the process; false if its input is closed, or is not read until then (monotonic clock)."""
+        """Write to the process. Returns False if its input is closed, or not read until a monotonic time."""
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
         data = text.encode()
         try:
@@ -92,14 +96,14 @@ class PipedProcess:
             else:
                 self._process.stdin.write(data)
                 data = b""
-        # the process has ended, or we have closed it: `ended` reports this
+        # The process has ended, or its input was closed here: `ended` reports this.
         except (BrokenPipeError, ValueError):
             return False
         return not data
 
     @staticmethod
     def _within(data: bytes, descriptor: int, until_s: float) -> bytes:
-        """Write what the pipe takes until then; return the rest."""
+        """Write what the pipe accepts until a time. Return the rest."""
         os.set_blocking(descriptor, False)
         room = select.poll()
         room.register(descriptor, select.POLLOUT)
@@ -113,16 +117,16 @@ class PipedProcess:
 
     @property
     def pid(self) -> int:
-        """The process here."""
+        """Return the id of the process on this machine."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Whether the process has closed both its streams and all of their output is read."""
+        """Return whether the process has closed both streams and all of their output is read."""
         return not self._selector.get_map()
 
     def status(self) -> int:
-        """The exit status of a process that has ended; a process that is still there is killed."""
+        """Return the exit status of a process that has ended. A process that is still running is killed."""
         try:
             return self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -130,12 +134,12 @@ class PipedProcess:
             return self._process.wait()
 
     def close(self) -> None:
-        """End the process: first close its input, so that it can end in order. Safe to call twice."""
+        """End the process. Its input is closed first, so that it can end normally. Safe to call twice."""
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         end = time.monotonic() + _END_S
-        # the process cannot end while its output is not read
+        # The process cannot end while its output is not read.
         while not self.ended and time.monotonic() < end:
             self.pump(end - time.monotonic())
         if self._process.poll() is None:
@@ -173,6 +177,6 @@ def _widen(stream: IO[bytes] | None) -> None:
         return
     import fcntl  # noqa: PLC0415 - only here: Windows has none
 
-    # the user's limit for pipes is reached: the default of 64 KiB stays
+    # The user's limit for pipes is reached: the default of 64 KiB stays.
     with contextlib.suppress(PermissionError):
         fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -21,11 +21,11 @@ SCHEMES = (*SERVER, *CLUSTER, *SENTINEL)
 
 _SERVER_PORT, _SENTINEL_PORT = 6379, 26379
 _MASTER = frozenset({"sentinelmasterid", "master", "service_name"})
-"""Parameters of a URL (in lower case) that name the master."""
+"""URL parameters (in lower case) that name the master."""
 
 
 class Node(NamedTuple):
-    """Where a server listens."""
+    """Host and port of a server."""
 
     host: str
     port: int
@@ -39,10 +39,10 @@ class ValkeyUrl:
     """The parts of a Valkey or Redis URL.
 
     Attributes:
-        nodes: the hosts of the URL, in its order: servers, or with a ``master`` the Sentinels.
-        cluster: the URL says that the nodes are a cluster's; of a single node only the server knows.
-        master: the name under which the Sentinels watch the servers; None: the URL names no Sentinel.
-        database: its number.
+        nodes: hosts of the URL in order: servers, or the Sentinels if there is a ``master``.
+        cluster: whether the URL says that the nodes form a cluster; of a single node only the server knows.
+        master: name under which the Sentinels watch the servers; None: the URL names no Sentinel.
+        database: number of the database.
     """
 
     nodes: tuple[Node, ...]
@@ -54,7 +54,7 @@ class ValkeyUrl:
     _query: str
 
     def of(self, node: Node) -> str:
-        """The URL of one server, with the same login, as ``valkey.connection`` accepts it."""
+        """Return the URL of one server with the same login, as ``valkey.connection`` accepts it."""
         query = f"?{self._query}" if self._query else ""
         return f"{self._scheme}://{self._login}{node}/{self.database}{query}"
 
@@ -98,7 +98,7 @@ def read(url: str) -> ValkeyUrl:
 
 
 def server(text: str) -> Node:
-    """The server at ``HOST[:PORT]``. Raises ``ValueError``."""
+    """Return the server at ``HOST[:PORT]``. Raises ``ValueError``."""
     return _node(text, _SERVER_PORT)
 
 

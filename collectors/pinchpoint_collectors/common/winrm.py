@@ -1,4 +1,4 @@
-"""PowerShell remoting over WinRM by pypsrp: a safe connection, and messages for its failures."""
+"""PowerShell remoting over WinRM by pypsrp: opens a safe connection, and explains its failures."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from requests_credssp.exceptions import AuthenticationException, NTStatusExcepti
 from spnego.exceptions import SpnegoError
 
 PORTS = {True: 5986, False: 5985}
-"""With TLS and without."""
+"""Ports with TLS and without TLS."""
 CLOSING = (WinRMError, requests.RequestException)
-"""Errors of closing a session when the link is lost: the machine then ends the session by itself."""
+"""Errors of closing a session after the link was lost. The machine then ends the session by itself."""
 _DENIED = 5
-"""ERROR_ACCESS_DENIED, as a code of WS-Management's faults."""
+"""ERROR_ACCESS_DENIED, as a code of WS-Management faults."""
 
 # pypsrp logs tracebacks of errors that Pinchpoint reports as messages.
 logging.getLogger("pypsrp").addHandler(logging.NullHandler())
 
 
 class WinRmFailure(Exception):  # noqa: N818 - a finding: who called says it in the words of its reader
-    """A step of the protocol failed; its cause is the library's error.
+    """A step of the protocol failed. Its cause is the error of the library.
 
     Attributes:
-        what: ``refused`` (login), ``untrusted`` (certificate), ``kerberos`` (not installed on this machine),
-            ``moved`` (redirect), or ``lost`` (link).
-        why: the message of the library or the machine, on one line.
+        what: kind of failure: ``refused`` (login), ``untrusted`` (certificate), ``kerberos`` (not installed
+            on this machine), ``moved`` (redirect), or ``lost`` (link).
+        why: message of the library or the machine, on one line.
     """
 
     def __init__(self, what: Literal["refused", "untrusted", "kerberos", "moved", "lost"], why: str) -> None:
@@ -40,14 +40,14 @@ class WinRmFailure(Exception):  # noqa: N818 - a finding: who called says it in 
 
     @property
     def may_come_back(self) -> bool:
-        """Whether the connection was lost: the session may still exist on the machine."""
+        """Return whether the connection was lost. The session may still exist on the machine then."""
         return isinstance(self.__cause__, requests.ConnectionError | requests.Timeout)
 
 
 def connection(host: str, **settings: Any) -> WSMan:
-    """A connection that follows no redirect (a login is for one address) and accepts no document type.
+    """Return a connection that follows no redirect (a login is for one address) and accepts no document type.
 
-    ``settings``: as ``WSMan`` takes them. No proxy is used.
+    ``settings`` are those of ``WSMan``. No proxy is used.
     """
     made = WSMan(host, no_proxy=True, **settings)
     transport = made.transport
@@ -71,7 +71,7 @@ def connection(host: str, **settings: Any) -> WSMan:
 
 
 def step(do: Callable[[], object]) -> None:
-    """Do one step of the protocol. Raises ``WinRmFailure``."""
+    """Run one step of the protocol. Raises ``WinRmFailure``."""
     try:
         do()
     except (AuthenticationError, AuthenticationException, NTStatusException, SpnegoError) as error:
@@ -98,14 +98,14 @@ def _line(error: Exception) -> str:
 
 
 def _plain(answer: bytes) -> bytes:
-    """The same XML; raises ``WinRMError`` if it declares entities, which can crash the parser."""
+    """Return the same XML. Raises ``WinRMError`` if it declares entities, which can crash the parser."""
     if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # UTF-16 without its zero bytes
         raise WinRMError("its answer declares a document type, which WinRM has none of")
     return answer
 
 
 def _root(error: BaseException) -> str:
-    """The first cause of an error: requests wraps the system's error several times."""
+    """Return the first cause of an error, because requests wraps the error of the system several times."""
     while (below := error.__cause__ or error.__context__) is not None:
         error = below
     return str(error) or type(error).__name__

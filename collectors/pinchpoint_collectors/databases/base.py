@@ -1,7 +1,7 @@
-"""The common part of collectors of database servers: the kind, its one connection, its readings.
+"""Base of the collectors for database servers: the kind, its connection, and its readings.
 
-``NAME.py`` has the parts of one server: statements, tables of counters, kind and collector.
-``NAME_driver.py`` has its ``Connection``; ``ServerKind`` imports it when it connects, because the client
+``NAME.py`` contains the parts for one server: statements, tables of counters, kind and collector.
+``NAME_driver.py`` contains its ``Connection``. ``ServerKind`` imports it when it connects, because the client
 library is an extra.
 """
 
@@ -29,7 +29,7 @@ from pinchpoint_collectors.value import Value
 
 CONNECT_S = 3
 APPLICATION = "pinchpoint-collector"
-"""The name under which servers list the collector's connections."""
+"""Name under which servers list the collector's connections."""
 
 Row = Mapping[str, Any]
 Link = TypeVar("Link")
@@ -47,7 +47,7 @@ REMEDIES = {
 
 
 class RefusedError(CollectorError):
-    """The role lacks the right for a statement, or the server does not know it; others may work."""
+    """The user lacks the right for a statement, or the server does not know it. Other statements may work."""
 
 
 # ---- the connection -----------------------------------------------------------------------------------
@@ -55,14 +55,14 @@ class RefusedError(CollectorError):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseTarget:
-    """The server of a connection, and its user.
+    """The server of a connection, and the user.
 
     Attributes:
-        where: the server's name in messages, without secrets.
-        url: the endpoint's.
-        address: host and port in place of the URL's, if given.
-        user: in place of the URL's, if given.
-        password: likewise.
+        where: name of the server in messages, without secrets.
+        url: URL of the endpoint.
+        address: host and port that replace those of the URL; None: not given.
+        user: user that replaces that of the URL; None: not given.
+        password: password that replaces that of the URL; None: not given.
     """
 
     where: str
@@ -73,7 +73,7 @@ class DatabaseTarget:
 
     @property
     def own_url(self) -> str:
-        """The endpoint's URL; ``address``, if given, replaces its host."""
+        """Return the URL of the endpoint. ``address``, if given, replaces its host."""
         if self.address is None:
             return self.url
         parts = urlsplit(self.url)
@@ -82,22 +82,22 @@ class DatabaseTarget:
 
     @property
     def login(self) -> tuple[str, str]:
-        """User and password, empty if none is given."""
+        """Return user and password; empty if none is given."""
         named, _, secret = urlsplit(self.url).netloc.rpartition("@")[0].partition(":")
         return self.user or unquote(named), self.password or unquote(secret)
 
 
 class ServerConnection(ABC, Generic[Link, Question, Answer]):
-    """One connection to a server, for any number of threads, opened with the first question.
+    """A connection to one server, for any number of threads. It is opened with the first question.
 
-    Each wait for the server is short: a frozen server keeps its connections open and does not answer.
+    Each wait for the server is short, because a hung server keeps its connections open and does not answer.
 
     Attributes:
-        failures: the client library's errors for a failed question.
-        remedies: the same as ``REMEDIES``, for this kind; the first match counts.
-        answer_s: the longest wait for an answer.
-        user: the collector's user on the server; None if unknown or none.
-        session: the number of the collector's session; None if unknown.
+        failures: errors of the client library for a failed question.
+        remedies: words of a message -> remedy for this kind, as in ``REMEDIES``; the first match counts.
+        answer_s: longest wait for an answer in seconds.
+        user: user of the collector on the server; None if unknown or none.
+        session: number of the collector's session; None if unknown.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]]
@@ -112,30 +112,30 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         self._lock = threading.Lock()
 
     def ask(self, question: Question) -> Answer:
-        """The answer; opens a connection if there is none.
+        """Return the answer to a question. A connection is opened if there is none.
 
         Raises:
-            RefusedError: the role lacks the right, or the server does not know the statement (if the library
+            RefusedError: the user lacks the right, or the server does not know the statement (if the library
                 reports this).
-            CollectorError: anything else.
+            CollectorError: any other failure.
         """
         with self._lock:
             return self._ask(question)
 
     def ask_if_connected(self, question: Question) -> Answer | None:
-        """The answer to a question; None if the connection is not open. See ``ask``."""
+        """Return the answer to a question; None if the connection is not open (see ``ask``)."""
         with self._lock:
             return None if self._link is None else self._ask(question)
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         with self._lock:
             self._drop()
 
     def error(
         self, said: str | Exception, remedy: str | None = None, *, refused: bool = False
     ) -> CollectorError:
-        """An error that names the server, with this remedy, or the first whose words are in the message."""
+        """Return an error that names the server, with the given remedy or one that fits the message."""
         line = str(said).strip().partition("\n")[0] or type(said).__name__
         known = (*self.remedies.items(), *REMEDIES.items())
         remedy = remedy or next((what for words, what in known if words in line.lower()), None)
@@ -144,7 +144,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
 
     @property
     def no_answer(self) -> str:
-        """Message for a server that did not answer in time."""
+        """Return the message for a server that did not answer in time."""
         return f"nothing came back within {self.answer_s:.0f} s"
 
     def _ask(self, question: Question) -> Answer:
@@ -172,40 +172,42 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
 
     @abstractmethod
     def _open(self) -> Link:
-        """A new connection. Raises one of ``failures``, or ``CollectorError``."""
+        """Open a new connection. Raises one of ``failures``, or ``CollectorError``."""
 
     def _greet(self, link: Link) -> None:
         """Send the first statements of a new connection."""
 
     @abstractmethod
     def _run(self, link: Link, question: Question) -> Answer:
-        """The answer to one question. Raises one of ``failures``."""
+        """Return the answer to one question. Raises one of ``failures``."""
 
     @abstractmethod
     def _close(self, link: Link) -> None:
         """Close a connection in any state."""
 
     def _is_lost(self, link: Link, error: Exception) -> bool:  # noqa: ARG002 -- some libraries reconnect
-        """Whether the connection is lost after this error."""
+        """Return whether the connection is lost after an error."""
         return False
 
     @abstractmethod
     def _explain(self, error: Exception) -> CollectorError:
-        """The library's error as a message for the user."""
+        """Return the error of the library as a message for the user."""
 
 
 # ---- the collector ------------------------------------------------------------------------------------
 
 
 class ReadingQuestion(NamedTuple):
-    """A question of each reading, and the parser of its answer."""
+    """A question that is asked at each reading, and the parser of its answer."""
 
     question: Any
     parse: Callable[[Any], Any] = lambda answer: answer
 
 
 class ServerReading:
-    """The parsed answers of one reading by name, each with its time: a saturated server delays its answers.
+    """The parsed answers of one reading by name.
+
+    Each answer has its own time, because a saturated server delays answers.
 
     The time of the reading is the time of the first answer.
     """
@@ -224,7 +226,7 @@ class ServerReading:
         return self._answers[name]
 
     def seconds_since(self, before: ServerReading, name: str | None = None) -> float:
-        """Seconds since the same answer of the last reading; by default of the first answer."""
+        """Return the seconds since the same answer of the last reading; by default of the first answer."""
         name = name or next(iter(self._came_ns))
         return (self._came_ns[name] - before._came_ns[name]) / 1e9
 
@@ -233,12 +235,12 @@ class ServerCollector(ABC):
     """Reads the counters of one server at each reading.
 
     Args:
-        watches: the farm's hosts on this server.
-        server: its connection.
-        where: the server's name in messages, without secrets.
+        watches: hosts of the farm on this server.
+        server: connection to the server.
+        where: name of the server in messages, without secrets.
 
     Attributes:
-        KIND: the kind's name.
+        KIND: name of the kind.
     """
 
     KIND: ClassVar[str]
@@ -252,7 +254,7 @@ class ServerCollector(ABC):
         self._begin()
 
     def read(self) -> Sequence[Sample]:
-        """Present values, and growth since the last reading."""
+        """Return current values, and the growth of counters since the last reading."""
         now = self._reading()
         before, self._before = self._before, now
         interval_s = now.seconds_since(before) if before else 0.0
@@ -263,7 +265,7 @@ class ServerCollector(ABC):
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See docs/metrics.md, "Inventory"."""
+        """Return facts about the server under ``database`` (docs/metrics.md, "Inventory")."""
         database, missing = self._facts()
         listed = [asdict(each) for each in missing]
         return {
@@ -281,7 +283,7 @@ class ServerCollector(ABC):
     def _values(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> list[Value]:
         return [*self._levels(now), *self._growth(before, now, interval_s)]
 
-    # The parts that differ between servers.
+    # The methods below differ between servers.
 
     @abstractmethod
     def _begin(self) -> None:
@@ -289,33 +291,36 @@ class ServerCollector(ABC):
 
     @abstractmethod
     def _questions(self) -> Mapping[str, ReadingQuestion]:
-        """The questions of each reading, in this order."""
+        """Return the questions of each reading in order."""
 
     @abstractmethod
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
-        """Whether the server still runs since the last reading; a restart or replacement resets counters."""
+        """Return whether the server has run since the last reading.
+
+        A restart or replacement resets counters.
+        """
 
     def _on_another_server(self, now: ServerReading) -> None:  # noqa: B027 -- most remember nothing else of one
-        """Called with the first reading of a server that was restarted or replaced."""
+        """Process the first reading of a server that was restarted or replaced."""
 
     def _levels(self, now: ServerReading) -> Iterable[Value]:  # noqa: ARG002 -- one server's are all its sessions'
-        """Present values, except those of sessions."""
+        """Return current values, except those of sessions."""
         return ()
 
     @abstractmethod
     def _growth(self, before: ServerReading | None, now: ServerReading, interval_s: float) -> Iterable[Value]:
-        """Growth since the last reading; None without an earlier reading of this server."""
+        """Return the growth since the last reading; None without an earlier reading of this server."""
 
     @abstractmethod
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
-        """The inventory's ``database``, and the metrics that this server does not have."""
+        """Return the inventory's ``database``, and the metrics that this server does not have."""
 
 
 class SamplingCollector(ServerCollector):
     """Also samples sessions between readings, for servers that do not count the waits of sessions.
 
     Attributes:
-        SESSIONS: the statement that lists sessions.
+        SESSIONS: statement that lists sessions.
     """
 
     SESSIONS: ClassVar[str]
@@ -358,7 +363,7 @@ class SamplingCollector(ServerCollector):
         ]
 
     def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
-        """Blocking sessions; a session that no longer blocks is sent as 0."""
+        """Return blocking sessions. A session that no longer blocks is sent as 0."""
         result = self._find_blockers(last)
         self._blockers.update(dict.fromkeys(result))
         for name in self._blockers:
@@ -373,10 +378,10 @@ class SamplingCollector(ServerCollector):
 
     @abstractmethod
     def _session_sample(self, rows: Any) -> SessionSample:
-        """One sample, from the answer to ``SESSIONS``."""
+        """Return one sample from the answer to ``SESSIONS``."""
 
     def _connections(self, now: ServerReading) -> float | None:  # noqa: ARG002
-        """The number of sessions, if the answer to ``SESSIONS`` lacks it; None if unknown."""
+        """Return the number of sessions, if the answer to ``SESSIONS`` lacks it; None if unknown."""
         return None
 
     def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:  # noqa: ARG002 -- of most not known
@@ -388,19 +393,19 @@ class SamplingCollector(ServerCollector):
 
 
 class ServerKind:
-    """A kind of farm.yaml that reads one server.
+    """A collector kind of farm.yaml that reads one server.
 
-    Its options there: ``endpoint`` (which of the farm's endpoints; by default the tier's own), ``user`` and
-    ``password`` (of a monitoring user, in place of the endpoint's), ``address`` (which of the endpoint's
-    servers the watched host is, as each reports only of itself). The harness turns the endpoint into
-    ``Watch.options["url"]``, with its ``${ENV}`` filled in.
+    Its options are ``endpoint`` (an endpoint of the farm; by default that of the tier), ``user`` and
+    ``password`` (of a monitoring user, in place of the endpoint's), and ``address`` (the server of the
+    endpoint that runs on the watched host, because each reports only its own figures). The harness converts
+    the endpoint to ``Watch.options["url"]``, with ``${ENV}`` replaced.
 
     Attributes:
         product: name of the server product.
-        schemes: the URL schemes of this product; the first is the example in messages.
-        package: the package name of the client library; the extra has the kind's name.
-        collector: watches one server.
-        connection: the class in ``NAME_driver`` that connects, imported with the client library.
+        schemes: URL schemes of this product; the first one is the example in messages.
+        package: package of the client library. The extra has the name of the kind.
+        collector: class that watches one server.
+        connection: class in ``NAME_driver`` that connects. It is imported with the client library.
         counts_files: whether the server counts the I/O of its files, so that it can replace a disk whose
             machine is not watched.
     """
@@ -417,7 +422,7 @@ class ServerKind:
     public = frozenset({"endpoint", "user", "address"})
 
     def machine(self, watch: Watch) -> str:
-        """The server's address: hosts on the same server share one connection."""
+        """Return the address of the server. Hosts on the same server share one connection."""
         return self._address(watch) or watch.host
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
@@ -458,7 +463,7 @@ class ServerKind:
             raise
 
     def _check_is_one(self, where: str, address: str, options: Mapping[str, Any]) -> None:
-        """Raise ``CollectorError`` for an endpoint of several servers without an ``address``."""
+        """Raises ``CollectorError`` for an endpoint of several servers without an ``address``."""
         if "address" not in self.options:
             return
         looked_up = urlsplit(str(options.get("url", ""))).scheme.endswith("+srv")
@@ -470,7 +475,7 @@ class ServerKind:
             )
 
     def _address(self, watch: Watch) -> str | None:
-        """Host and port, without user and password; None if the URL is not one of the product."""
+        """Return host and port without user and password; None if the URL is not one of the product."""
         parts = urlsplit(str(watch.options.get("url", "")))
         if parts.scheme not in self.schemes:
             return None

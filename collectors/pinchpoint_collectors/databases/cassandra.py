@@ -1,8 +1,8 @@
-"""Kind ``cassandra``: thread pools, requests, compactions and caches, as a Cassandra node counts them.
+"""Collector kind ``cassandra``: thread pools, requests, compactions and caches, as counted by a node.
 
-The collector reads virtual tables (4.0 and later), except the times of latency tables: their percentiles fade
-over minutes instead of covering one interval, and their unit is not ms (Cassandra 5.0.2 reports 0.001 when
-clients wait 2.5 ms).
+The collector reads virtual tables (4.0 and later). It does not use the times of latency tables: their
+percentiles fade over minutes instead of covering one interval, and their unit is not ms (Cassandra 5.0.2
+reports 0.001 when clients wait 2.5 ms).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TABLES = {
     "cql_metrics": "SELECT name, value FROM system_views.cql_metrics",
     "pending_hints": "SELECT files FROM system_views.pending_hints",
 }
-"""The statement for each table; 4.0 has all tables except the last two."""
+"""Table -> statement. 4.0 has all tables except the last two."""
 
 # ---- values -------------------------------------------------------------------------------------------
 
@@ -56,8 +56,8 @@ POOLS = frozenset({
     "RequestResponseStage", "ReadRepairStage", "HintsDispatcher", "CompactionExecutor", "ValidationExecutor",
     "MemtableFlushWriter", "MemtablePostFlush", "MemtableReclaimMemory", "SecondaryIndexExecutor",
 })  # fmt: skip
-"""The pools that can have waiting work, of more than twenty; also ``PerDiskMemtableFlushWriter_N`` of each
-disk."""
+"""Thread pools that can have waiting work, of more than twenty. ``PerDiskMemtableFlushWriter_N`` of each disk
+is also read."""
 
 _REQUESTS = {"coordinator_read_latency": "read", "coordinator_write_latency": "write"}
 _STATEMENTS = {
@@ -68,10 +68,10 @@ _STATEMENTS = {
 
 
 def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterator[Value]:
-    """Present values. A table that the node lacks gives no metric.
+    """Return current values. A table that the node lacks gives no metric.
 
     Args:
-        tables: the rows of each table in ``TABLES``.
+        tables: rows of each table in ``TABLES``.
         connections_limit: largest number of connections; None: unlimited.
     """
     for row in _pools(tables):
@@ -96,7 +96,7 @@ def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterato
 
 
 def since(before: Mapping[str, Rows], after: Mapping[str, Rows], interval_s: float) -> Iterator[Value]:
-    """The growth of counters between two readings of one node."""
+    """Return the growth of counters between two readings of one node."""
     earlier = {row["name"]: row for row in _pools(before)}
     for row in _pools(after):
         name = row["name"]
@@ -114,11 +114,11 @@ def since(before: Mapping[str, Rows], after: Mapping[str, Rows], interval_s: flo
 
 
 def not_measured(there: Iterable[str], connections_limit: int | None) -> Iterator[NotMeasured]:
-    """Metrics that this node does not report.
+    """Return the metrics that this node does not report.
 
     Args:
-        there: the tables of ``TABLES`` that the node has.
-        connections_limit: as ``levels``.
+        there: tables of ``TABLES`` that the node has.
+        connections_limit: largest number of connections; None: unlimited.
     """
     if connections_limit is None:
         why = "the node takes any number of connections (native_transport_max_concurrent_connections)"
@@ -144,7 +144,7 @@ def _pools(tables: Mapping[str, Rows]) -> Iterator[Row]:
 
 
 def _requests(rows: Rows) -> int:
-    """Requests of all tables but the node's own."""
+    """Return the requests of all tables except those of the node itself."""
     return sum(row["count"] for row in rows if not row["keyspace_name"].startswith("system"))
 
 
@@ -153,7 +153,7 @@ def _cql_metrics(tables: Mapping[str, Rows]) -> Row:
 
 
 def _hits(before: Mapping[str, Rows], after: Mapping[str, Rows]) -> Iterator[Value]:
-    """The hit ratio of a cache."""
+    """Return the hit ratio of a cache."""
     earlier = {row["name"]: row for row in before.get("caches", ())}
     for row in after.get("caches", ()):
         old = earlier.get(row["name"])
@@ -213,7 +213,7 @@ class CassandraCollector(ServerCollector):
 
 
 class CassandraKind(ServerKind):
-    """The kind ``cassandra`` of farm.yaml: Apache Cassandra from 4.0 on."""
+    """Collector kind ``cassandra`` of farm.yaml: Apache Cassandra from 4.0 on."""
 
     name = "cassandra"
     product = "Cassandra"

@@ -1,4 +1,4 @@
-"""A connection to one Cassandra node by the Apache driver, which opens a second one for itself."""
+"""A connection to one Cassandra node by the Apache driver, which opens a second one for its own use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class CassandraServerConnection(ServerConnection[Session, tuple[str, ...], list[list[Row]]]):
-    """A connection by cassandra-driver. One question is several statements, sent at once."""
+    """A connection by cassandra-driver.
+
+    One question consists of several statements, which are sent at once.
+    """
 
     failures = (DriverException, RequestExecutionException, NoHostAvailable, OSError)
     remedies: ClassVar[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""Kind ``mariadb``: waits, locks, files, log and connections of MariaDB or MySQL.
+"""Collector kind ``mariadb``: waits, locks, files, log and connections of MariaDB or MySQL.
 
 Counters come from status variables, and from the file summaries if the performance schema is on (MariaDB's
 default is off, MySQL's is on). MySQL 8 moved blocking sessions to the performance schema.
@@ -29,39 +29,41 @@ from pinchpoint_collectors.value import levels as levels_of
 from pinchpoint_collectors.value import rates as rates_of
 
 OLDEST = {"mariadb": (10, 5), "mysql": (8, 0)}
-"""The oldest versions that these statements support."""
+"""Oldest versions that the statements support."""
 LOG_APART = (10, 8)
-"""From this MariaDB version on, the log's I/O is neither timed nor part of the counts of other files."""
+"""MariaDB version from which the I/O of the log is neither timed nor part of the counts of other files."""
 
 # ---- statements ---------------------------------------------------------------------------------------
 
 ABOUT = """SELECT VERSION() AS version, CURRENT_USER() AS role, @@GLOBAL.max_connections AS connections_limit,
     @@GLOBAL.read_only AS standby, @@GLOBAL.performance_schema AS performance_schema,
     @@GLOBAL.innodb_page_size AS page_bytes"""
-"""One row about the server."""
+"""Statement for one row about the server."""
 
 SUMMARIES = """SELECT NAME AS name, ENABLED = 'YES' AS counted, TIMED = 'YES' AS timed
     FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/io/file/innodb/innodb_%_file'"""
-"""Which file summaries are on; refused to a user without the right to read the performance schema."""
+"""Statement for which file summaries are on. It needs the right to read the performance schema."""
 
 FILES = """SELECT EVENT_NAME AS name, COUNT_READ AS read_count, SUM_NUMBER_OF_BYTES_READ AS read_bytes,
     SUM_TIMER_READ AS read_ps, COUNT_WRITE AS write_count, SUM_NUMBER_OF_BYTES_WRITE AS write_bytes,
     SUM_TIMER_WRITE AS write_ps, COUNT_MISC AS other_count, SUM_TIMER_MISC AS other_ps
     FROM performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0"""
-"""A row per kind of file. I/O other than reads and writes is flushing, opening, closing and lookups."""
+"""Statement for a row per kind of file. I/O other than reads and writes is flushing, opening, closing and
+lookups."""
 
 COUNTING = """SELECT (SELECT COUNT(*) FROM performance_schema.setup_instruments
         WHERE NAME LIKE 'statement/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES') AS timed,
     (SELECT COUNT(*) FROM performance_schema.setup_consumers
         WHERE NAME = 'statements_digest' AND ENABLED = 'YES') AS digests"""
-"""Whether statements are timed, and added up by their normalised text."""
+"""Statement for whether statements are timed, and added up by their normalised text."""
 
 COUNTED = """SELECT CONCAT_WS('/', SCHEMA_NAME, DIGEST) AS id, DIGEST AS statement, SCHEMA_NAME AS db,
     COUNT_STAR AS calls, SUM_TIMER_WAIT / 1e12 AS time_s, SUM_ROWS_SENT + SUM_ROWS_AFFECTED AS amount,
     {text} AS text FROM performance_schema.events_statements_summary_by_digest
     WHERE DIGEST IS NOT NULL AND COALESCE(DIGEST_TEXT, '') NOT LIKE '%performance_schema%'
     AND COALESCE(DIGEST_TEXT, '') NOT LIKE 'SHOW %'"""
-"""A row per database and normalised statement, without those of collectors and administrators."""
+"""Statement for a row per database and normalised statement, without those of collectors and
+administrators."""
 
 _UPDATE = "UPDATE performance_schema."
 _COUNTING = (
@@ -72,16 +74,16 @@ _COUNTING = (
     ),
     ("digests", "digests", f"{_UPDATE}setup_consumers SET ENABLED='YES' WHERE NAME = 'statements_digest'"),
 )
-"""A column of ``COUNTING`` -> the setting that is off if the column is 0, and the statement that turns it
-on."""
+"""Column of ``COUNTING`` -> setting that is off if the column is 0, and the statement that turns it on."""
 
 SESSIONS = "SHOW PROCESSLIST"
-"""A row per session. INFORMATION_SCHEMA.PROCESSLIST would write a temporary table to the disk each time."""
+"""Statement for a row per session. INFORMATION_SCHEMA.PROCESSLIST would write a temporary table to the disk
+each time."""
 
 TRANSACTIONS = "SELECT trx_mysql_thread_id AS id, trx_state AS state FROM information_schema.INNODB_TRX"
-"""A row per open transaction: its session, and whether it waits for a lock.
+"""Statement for a row per open transaction: its session, and whether it waits for a lock.
 
-Refused to a user without the privilege PROCESS. Such a user sees only its own sessions.
+It needs the privilege PROCESS. A user without it sees only its own sessions.
 """
 
 _BLOCKERS = """SELECT b.trx_mysql_thread_id AS id, COUNT(DISTINCT {waiting}) AS sessions FROM {waits} w
@@ -99,7 +101,7 @@ BLOCKERS = {
         waits="performance_schema.data_lock_waits",
     ),
 }
-"""Sessions that hold a row lock for which others wait, with the number of waiting sessions."""
+"""Statement for sessions that hold a row lock, with the number of sessions that wait for it."""
 
 _SETTINGS = (
     *("autocommit", "binlog_format", "default_storage_engine", "flush_time", "innodb_buffer_pool_size"),
@@ -120,11 +122,11 @@ def _named(what: str, names: Iterable[str]) -> str:
 
 
 SETTINGS = _named("VARIABLES", _SETTINGS)
-"""The statement that reads the settings in ``_SETTINGS`` that the server has."""
+"""Statement that reads the settings in ``_SETTINGS`` that the server has."""
 
 
 def greeting(server: str) -> tuple[str, ...]:
-    """Settings of a new connection: read only, short lock timeouts."""
+    """Return settings of a new connection: read only, short lock timeouts."""
     patience = "max_statement_time = 2" if server == "mariadb" else "max_execution_time = 2000"
     return (
         "SET SESSION TRANSACTION READ ONLY",
@@ -134,11 +136,11 @@ def greeting(server: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which server it is.
+    """Product and version of a server.
 
     Attributes:
-        server: ``mariadb`` or ``mysql``.
-        number: major and minor.
+        server: product: ``mariadb`` or ``mysql``.
+        number: major and minor version.
     """
 
     server: str
@@ -146,12 +148,15 @@ class Version:
 
     @property
     def log_apart(self) -> bool:
-        """Whether the log's I/O is counted separately, and never timed."""
+        """Return whether the I/O of the log is counted separately, and never timed."""
         return self.server == "mariadb" and self.number >= LOG_APART
 
 
 def version_of(text: str) -> Version:
-    """From ``SELECT VERSION()``: ``10.11.6-MariaDB-0+deb12u1``, ``8.0.39``. Raises ``CollectorError``."""
+    """Return the version in ``SELECT VERSION()``: ``10.11.6-MariaDB-0+deb12u1``, ``8.0.39``.
+
+    Raises ``CollectorError`` for other text.
+    """
     server = "mariadb" if "mariadb" in text.lower() else "mysql"
     match = _NUMBER.match(text)
     number = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -187,14 +192,14 @@ RATES = {
     "innodb_row_lock_waits": Metric("db.lock_waits_per_s"),
     "questions": Metric("db.statements_per_s"),
 }
-"""Status variables that only grow -> the metric for the growth per second."""
+"""Status variables that only grow -> metric for the growth per second."""
 
 _OF_DATA = ("innodb_data_read", "innodb_data_reads", "innodb_data_writes", "innodb_data_written")
 RATES_LOG_APART = {
     **RATES,
     **{name: RATES[name]._replace(instance="data") for name in _OF_DATA},
 }
-"""The same for versions with a separate log: these variables cover data files alone."""
+"""The same for versions that count the log separately: these variables cover only data files."""
 
 LEVELS = {
     "innodb_data_pending_fsyncs": Metric("db.io_pending", "fsync"),
@@ -203,7 +208,7 @@ LEVELS = {
     "innodb_history_list_length": Metric("db.history_length"),
     "memory_used": Metric("db.memory_used_bytes"),
 }
-"""Status variables with a present value -> metric."""
+"""Status variables with a current value -> metric."""
 
 _MORE = (
     *("innodb_buffer_pool_pages_dirty", "innodb_buffer_pool_pages_free", "innodb_buffer_pool_pages_total"),
@@ -225,11 +230,11 @@ KINDS_OF_FILE = (
     ("wait/io/file/aria/MA", "temp"),
     ("wait/io/file/myisam/", "data"),
 )
-"""The beginning of an event's name -> kind of file; the first match counts. Aria has the temporary tables:
-users' tables are InnoDB's by default. Other files (settings, errors, the slow log) are not counted."""
+"""Begin of an event's name -> kind of file; the first match counts. Aria has the temporary tables, because
+tables of users are InnoDB's by default. Other files (settings, errors, the slow log) are not counted."""
 
 Status = Mapping[str, float]
-"""Status variable, in lower case -> its number."""
+"""Status variable in lower case -> its number."""
 
 _PICO = 1e-12
 _NUMBER = re.compile(r"(\d+)\.(\d+)")
@@ -237,7 +242,7 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)")
 # ---- sessions -----------------------------------------------------------------------------------------
 
 _NO_CLIENTS = ("Binlog Dump", "Connect", "Daemon", "Slave_", "Killed")
-"""Commands of sessions that are not clients (replication, the server's own threads): their first words."""
+"""First words of commands of sessions that are not clients (replication, the server's own threads)."""
 
 _LOCKS = re.compile(r"waiting for (?P<what>.+) lock", re.IGNORECASE)
 
@@ -254,16 +259,16 @@ _STATES = {
     "writing to net": "Client:write",
     "user lock": f"{LOCK}user",
 }
-"""A session's state (in lower case) -> what the session waits for; in all other states it works."""
+"""State of a session (in lower case) -> what the session waits for. In all other states it works."""
 
 
 def session_sample(sessions: Iterable[Row], transactions: Iterable[Row], own: int | None) -> SessionSample:
-    """One sample.
+    """Return one sample.
 
     Args:
-        sessions: the rows of ``SESSIONS``.
-        transactions: those of ``TRANSACTIONS``.
-        own: the number of the collector's session.
+        sessions: rows of ``SESSIONS``.
+        transactions: rows of ``TRANSACTIONS``.
+        own: number of the collector's session.
     """
     open_by = {row["id"]: row["state"] for row in transactions}
     waiting: Counter[str] = Counter()
@@ -282,11 +287,11 @@ def session_sample(sessions: Iterable[Row], transactions: Iterable[Row], own: in
 
 
 def waits_for(state: str, trx: str | None) -> str | None:
-    """The wait of a session in this state; None if the session does not wait.
+    """Return the wait of a session in a state; None if the session does not wait.
 
     Args:
-        state: as in PROCESSLIST.
-        trx: state of the session's transaction, as in INNODB_TRX; None if none is open.
+        state: state as in PROCESSLIST.
+        trx: state of the session's transaction as in INNODB_TRX; None if none is open.
     """
     if trx == "LOCK WAIT":
         return f"{LOCK}row"
@@ -298,21 +303,21 @@ def waits_for(state: str, trx: str | None) -> str | None:
 
 
 def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterable[Row]) -> dict[str, float]:
-    """``USER:ACTIVITY`` -> number of sessions that wait for a row lock of such a session.
+    """Return ``USER:ACTIVITY`` -> number of sessions that wait for a row lock of such a session.
 
-    DOES is ``idle``, ``waiting`` (for a lock itself) or ``active``.
+    ACTIVITY is ``idle``, ``waiting`` (for a lock itself) or ``active``.
 
     Args:
-        rows: of ``BLOCKERS``.
-        sessions: of ``SESSIONS``.
-        transactions: of ``TRANSACTIONS``.
+        rows: rows of ``BLOCKERS``.
+        sessions: rows of ``SESSIONS``.
+        transactions: rows of ``TRANSACTIONS``.
     """
     locked = {row["id"] for row in transactions if row["state"] == "LOCK WAIT"}
     who = {row["Id"]: row for row in sessions}
     result: Counter[str] = Counter()
     for row in rows:
         one = who.get(row["id"])
-        if one is not None:  # else the session ended meanwhile
+        if one is not None:  # otherwise the session ended meanwhile
             does = "idle" if one["Command"] == "Sleep" else "waiting" if row["id"] in locked else "active"
             result[f"{one['User']}:{does}"] += int(row["sessions"])
     return dict(result)
@@ -322,23 +327,23 @@ def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterabl
 
 
 def numbers(rows: Iterable[Row]) -> dict[str, float]:
-    """The rows of ``SHOW GLOBAL STATUS`` by name (in lower case), without values that are not numbers."""
+    """Return the rows of ``SHOW GLOBAL STATUS`` by name (in lower case). Values must be numbers."""
     result = {}
     for row in rows:
         try:
             result[str(row["Variable_name"]).lower()] = float(row["Value"])
         except ValueError:
-            continue  # some are ON, or empty
+            continue  # some are ON or empty
     return result
 
 
 def is_same_server(before: Status, after: Status, interval_s: float) -> bool:
-    """Whether the server still runs: its uptime (in whole seconds) did not start again."""
+    """Return whether the server has run since the last reading: its uptime (in seconds) did not restart."""
     return after["uptime"] - before["uptime"] >= interval_s - 1.5
 
 
 def levels(status: Status) -> Iterator[Value]:
-    """Present values. A variable that the server lacks is not sent."""
+    """Return current values. A variable that the server lacks is not sent."""
     yield from levels_of(LEVELS, status)
     total = status.get("innodb_buffer_pool_pages_total")
     if total:
@@ -351,7 +356,7 @@ def levels(status: Status) -> Iterator[Value]:
 
 
 def checkpoint_age(status: Status) -> tuple[float | None, float | None]:
-    """(bytes of log that a restart would have to read, their upper limit); None if unknown."""
+    """Return bytes of log that a restart would have to read, and their upper limit; None if unknown."""
     if "innodb_checkpoint_age" in status:  # MariaDB
         return status["innodb_checkpoint_age"], status.get("innodb_checkpoint_max_age")
     now, then = (status.get(f"innodb_redo_log_{of}_lsn") for of in ("current", "checkpoint"))
@@ -361,13 +366,13 @@ def checkpoint_age(status: Status) -> tuple[float | None, float | None]:
 
 
 def since(before: Status, after: Status, interval_s: float, *, log_apart: bool) -> Iterator[Value]:
-    """Growth of the counters. A variable the server does not have is not sent.
+    """Return the growth of counters. A variable that the server lacks is not sent.
 
     Args:
-        before: status variables at the reading before.
-        after: now.
-        interval_s: in between.
-        log_apart: whether ``Innodb_data_*`` cover data files alone (``LOG_APART``).
+        before: status variables at the last reading.
+        after: status variables now.
+        interval_s: time between the readings in seconds.
+        log_apart: whether ``Innodb_data_*`` cover only data files (``LOG_APART``).
     """
     yield from rates_of(RATES_LOG_APART if log_apart else RATES, before, after, interval_s)
     if log_apart and "innodb_os_log_written" in before:
@@ -387,7 +392,7 @@ def since(before: Status, after: Status, interval_s: float, *, log_apart: bool) 
 
 
 def by_kind(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """The rows of ``FILES`` added up by kind of file; times in seconds."""
+    """Return the rows of ``FILES`` added up by kind of file, with times in seconds."""
     result: dict[str, dict[str, float]] = {}
     for row in rows:
         kind = next((kind for begins, kind in KINDS_OF_FILE if row["name"].startswith(begins)), None)
@@ -411,13 +416,13 @@ def files(
     *,
     timed: bool,
 ) -> Iterator[Value]:
-    """I/O by kind of file, as the server waited for the operating system; a kind not used yet is not sent.
+    """Return I/O by kind of file, as the server waited for it. A kind that was not used yet is not sent.
 
     Args:
-        before: ``by_kind`` of the last reading.
-        after: now.
-        interval_s: in between.
-        timed: whether the server measures times; if not, times are null, although the server reports 0.
+        before: result of ``by_kind`` at the last reading.
+        after: result of ``by_kind`` now.
+        interval_s: time between the readings in seconds.
+        timed: whether the server measures times. If not, times are null, although the server reports 0.
     """
     for kind, new in after.items():
         old = before.get(kind)
@@ -440,15 +445,15 @@ def not_measured(
     summaries: str | None,
     remedy: str | None,
 ) -> Iterator[NotMeasured]:
-    """Metrics that this server, or this user's rights, do not provide.
+    """Return the metrics that this server, or the rights of this user, do not provide.
 
     Args:
-        status: the known status variables.
-        role: the collector's user.
+        status: known status variables.
+        role: user of the collector.
         sees_all: whether the user sees the sessions of other users.
         log_apart: whether the server does not time its log (``LOG_APART``).
         summaries: why file summaries are missing; None if they exist.
-        remedy: how to get file summaries.
+        remedy: remedy for missing file summaries.
     """
     for name, metric in {**RATES, **LEVELS}.items():
         if name not in status:
@@ -469,7 +474,7 @@ def not_measured(
 
 
 def quoted(role: str) -> str:
-    """``user@host``, quoted for a statement."""
+    """Return ``user@host`` quoted for a statement."""
     user, _, host = role.rpartition("@")
     return f"'{user}'@'{host}'"
 
@@ -477,11 +482,11 @@ def quoted(role: str) -> str:
 # ---- the collector ------------------------------------------------------------------------------------
 
 READING = "Data:read"
-"""Sessions that wait for a page to be read, timed by the performance schema."""
+"""Name of the wait of sessions for the read of a page, timed by the performance schema."""
 
 
 class MariadbCollector(SamplingCollector):
-    """Reads the server's counters at each reading, and its sessions ten times a second in between."""
+    """Reads the counters of the server at each reading, and its sessions ten times a second in between."""
 
     KIND = "mariadb"
     SESSIONS = SESSIONS
@@ -496,7 +501,7 @@ class MariadbCollector(SamplingCollector):
         self._no_summaries, self._timed = self._find_summaries()
 
     def _may(self, statement: str) -> bool:
-        """Whether the user has the right for this statement."""
+        """Return whether the user has the right for a statement."""
         try:
             self._server.ask(statement)
         except RefusedError:
@@ -520,7 +525,7 @@ class MariadbCollector(SamplingCollector):
         return None, all(row["timed"] for row in rows)
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
-        """From the performance schema's digests, of all databases."""
+        """Return the counters of the performance schema's digests, of all databases."""
         if not self._about["performance_schema"]:
             raise UncountedError(
                 "performance_schema is off",
@@ -582,7 +587,7 @@ class MariadbCollector(SamplingCollector):
     def _server_values(
         self, before: ServerReading | None, now: ServerReading, interval_s: float
     ) -> list[Value]:
-        """Each series once: where both sources have one, the summaries of files are used."""
+        """Return each series once. If both sources have it, the file summaries are used."""
         values = super()._server_values(before, now, interval_s)
         return list(_reading_apart({(each.metric, each.instance): each for each in values}.values()))
 
@@ -612,10 +617,10 @@ class MariadbCollector(SamplingCollector):
 
 
 def _reading_apart(values: Iterable[Value]) -> Iterator[Value]:
-    """The values, with sessions that read a page subtracted from the running ones.
+    """Return the values, with sessions that read a page subtracted from the running ones.
 
-    The session that needs a page reads it itself; these times do not include read-ahead. So read time ÷
-    interval is the mean number of sessions that wait for a read.
+    The session that needs a page reads it itself, and these times do not include read-ahead. Read time ÷
+    interval is therefore the mean number of sessions that wait for a read.
     """
     values = list(values)
     reading = next((each.value for each in values if each[:2] == ("db.read_s_per_s", "data")), None)
@@ -629,7 +634,7 @@ def _reading_apart(values: Iterable[Value]) -> Iterator[Value]:
 
 
 class MariadbKind(ServerKind):
-    """The kind ``mariadb`` of farm.yaml: MariaDB from 10.5, MySQL from 8.0 on."""
+    """Collector kind ``mariadb`` of farm.yaml: MariaDB from 10.5, MySQL from 8.0 on."""
 
     name = "mariadb"
     product = "MariaDB or MySQL"

@@ -1,4 +1,4 @@
-"""A connection to a MariaDB or MySQL by PyMySQL."""
+"""A connection to a MariaDB or MySQL server by PyMySQL."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from pinchpoint_collectors.errors import CollectorError
 PORT = 3306
 
 _LOST = (2006, 2013, 2014, 2055)
-"""Error numbers after which a connection is of no use (CR_SERVER_GONE_ERROR, CR_SERVER_LOST, ...)."""
+"""Error numbers after which a connection can no longer be used (CR_SERVER_GONE_ERROR, CR_SERVER_LOST,
+...)."""
 
 _REFUSED = (1044, 1054, 1109, 1142, 1143, 1146, 1193, 1227)
-"""Access denied to a table or command, and unknown columns, tables, variables."""
+"""Error numbers for denied access to a table or command, and for unknown columns, tables, variables."""
 
 _REMEDIES = {
     1040: "raise max_connections, or use fewer users: a collector needs one connection",
@@ -31,7 +32,7 @@ _REMEDIES = {
     1227: "grant it: GRANT PROCESS ON *.* TO the user",
     1698: "correct user and password in farm.yaml",
 }
-"""The server's error number -> remedy."""
+"""Error number of the server -> remedy."""
 
 
 class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]", str, list[Row]]):
@@ -64,7 +65,10 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
         )
 
     def _place(self) -> dict[str, Any]:
-        """Address and user of the server. Raises ``CollectorError``, without any part of the password."""
+        """Return address and user of the server.
+
+        Raises ``CollectorError`` without any part of the password.
+        """
         try:
             parts = urlsplit(self.target.own_url)
             host, port = parts.hostname, parts.port or PORT
@@ -94,7 +98,7 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
             return [{name: _text(value) for name, value in row.items()} for row in cursor.fetchall()]
 
     def _close(self, link: pymysql.Connection[DictCursor]) -> None:
-        link._force_close()  # the library's own goodbye would wait for a server that is gone
+        link._force_close()  # the library's own end of a session would wait for a server that is gone
 
     def _is_lost(self, link: pymysql.Connection[DictCursor], error: Exception) -> bool:  # noqa: ARG002
         number = _number(error)
@@ -109,10 +113,10 @@ class MariaDbServerConnection(ServerConnection["pymysql.Connection[DictCursor]",
 
 
 def _number(error: Exception) -> int | None:
-    """The error number of the server or the library; None for other errors."""
+    """Return the error number of the server or the library; None for other errors."""
     return error.args[0] if error.args and isinstance(error.args[0], int) else None
 
 
 def _text(value: Any) -> Any:
-    """Decode text with any bytes: the list of sessions shows statements, which may contain any."""
+    """Decode text with any bytes, because the list of sessions contains statements with any bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,7 +1,7 @@
-"""Kind ``mongodb``: journal, tickets, cache, operations and clients, as a MongoDB server counts them.
+"""Collector kind ``mongodb``: journal, tickets, cache, operations and clients of a MongoDB server.
 
-All metrics come from ``serverStatus``. A place in it is written as ``part.part.name``; ``place | place``
-covers versions with different places.
+All metrics come from ``serverStatus``. A place in its answer is written as ``part.part.name``; ``place |
+place`` covers versions with different places.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Status = Mapping[str, Any]
 # ---- commands -----------------------------------------------------------------------------------------
 
 _LEFT_OUT = ("locks", "tcmalloc", "repl", "mirroredReads", "shardingStatistics", "transportSecurity")
-"""Parts of the answer that no metric uses: they cost the server time and the network bandwidth."""
+"""Parts of the answer that no metric uses. They would cost the server time and the network bandwidth."""
 STATUS = {"serverStatus": 1, **dict.fromkeys(_LEFT_OUT, 0)}
 
 SETTINGS = (
@@ -35,18 +35,21 @@ SETTINGS = (
     *("wiredTigerConcurrentReadTransactions", "wiredTigerConcurrentWriteTransactions"),
     *("enableFlowControl", "flowControlTargetLagSeconds"),
 )
-"""Settings that are read by name: none is a secret. Each version knows some of them."""
+"""Settings that are read by name. None is a secret. Each version knows some of them."""
 
 # ---- figures ------------------------------------------------------------------------------------------
 
 
 def _tickets(kind: str, name: str) -> str:
-    """Tickets moved from the storage engine (to 7.0) to the queues (8.0 on)."""
+    """Return the places of tickets, which moved from the storage engine (to 7.0) to the queues (8.0 on)."""
     return f"queues.execution.{kind}.{name} | wiredTiger.concurrentTransactions.{kind}.{name}"
 
 
 def _ticket_queue(kind: str, name: str) -> str:
-    """MongoDB 7.0 has one queue per kind of ticket, 8.0 one per priority; older versions have none."""
+    """Return the places of a ticket queue.
+
+    7.0 has one queue per kind of ticket, 8.0 one per priority; older versions have none.
+    """
     return f"queues.execution.{kind}.normalPriority.{name} | wiredTiger.concurrentTransactions.{kind}.{name}"
 
 
@@ -73,7 +76,7 @@ LEVELS = {
     _ticket_queue("write", "queueLength"): Metric("db.tickets_queued", "write"),
     "mem.resident": Metric("db.memory_used_bytes", unit=2**20),
 }
-"""Place of a figure -> the metric for its present value."""
+"""Place of a figure -> metric for its current value."""
 
 RATES = {
     "connections.totalCreated": Metric("db.connections_made_per_s"),
@@ -93,11 +96,11 @@ RATES = {
     _CHECKPOINTS: Metric("db.checkpoint_s_per_s", unit=1e-3),
     "flowControl.timeAcquiringMicros": Metric("db.flow_control_s_per_s", unit=1e-6),
 }
-"""Place of a counter -> the metric for its growth per second."""
+"""Place of a counter -> metric for its growth per second."""
 
 
 class MeanTime(NamedTuple):
-    """The places of a total time and of its number of operations; the metric has the time's unit."""
+    """Places of a total time and of the number of operations. The metric has the unit of the time."""
 
     time: str
     operations: str
@@ -123,11 +126,11 @@ MEANS = (
         Metric("db.write_concern_latency_s", unit=1e-3),
     ),
 )
-"""Latencies, with the number of operations as weight."""
+"""Latencies with the number of operations as weight."""
 
 
 class UsedShare(NamedTuple):
-    """The places of a used amount and of its limit."""
+    """Places of a used amount and of its limit."""
 
     used: str
     limit: str
@@ -144,11 +147,11 @@ RATIOS = (
         "wiredTiger.cache.tracked dirty bytes in the cache", _MOST_CACHE, Metric("db.cache_dirty_ratio")
     ),
 )
-"""Used shares of limited resources at present."""
+"""Used shares of limited resources."""
 
 
 def figure(status: Status, places: str) -> float | None:
-    """The figure at the first of these places that exists."""
+    """Return the figure at the first place that exists."""
     for place in places.split(" | "):
         here: Any = status
         for name in place.split("."):
@@ -159,7 +162,7 @@ def figure(status: Status, places: str) -> float | None:
 
 
 def levels(status: Status) -> Iterator[Value]:
-    """Present values. A figure that the server lacks is not sent."""
+    """Return current values. A figure that the server lacks is not sent."""
     yield from levels_of(LEVELS, {places: figure(status, places) for places in LEVELS})
     current, free = (figure(status, f"connections.{name}") for name in ("current", "available"))
     if current is not None and free is not None:
@@ -171,7 +174,7 @@ def levels(status: Status) -> Iterator[Value]:
 
 
 def since(before: Status, after: Status, interval_s: float) -> Iterator[Value]:
-    """The growth of counters between two readings of one server, without counters that it lacks."""
+    """Return the growth of counters between two readings of one server, without counters that it lacks."""
     counters = (*RATES, *(each.time for each in MEANS), *(each.operations for each in MEANS))
     old, new = ({places: figure(status, places) for places in counters} for status in (before, after))
     yield from rates_of(RATES, old, new, interval_s)
@@ -182,13 +185,13 @@ def since(before: Status, after: Status, interval_s: float) -> Iterator[Value]:
 
 
 def is_same_server(before: Status, after: Status) -> bool:
-    """Whether the server still runs since the last reading; a restart resets counters."""
+    """Return whether the server has run since the last reading. A restart resets counters."""
     same = all(before.get(key) == after.get(key) for key in ("host", "pid"))
     return same and after["uptimeMillis"] >= before["uptimeMillis"]
 
 
 def not_measured(status: Status) -> Iterator[NotMeasured]:
-    """Metrics that this server's version or storage engine does not report."""
+    """Return the metrics that the version or the storage engine of this server does not report."""
     for places, metric in (
         *LEVELS.items(),
         *RATES.items(),
@@ -238,7 +241,7 @@ class MongodbCollector(ServerCollector):
         return database, not_measured(self._about)
 
     def _settings(self) -> Mapping[str, str] | None:
-        """The values of ``SETTINGS`` that the server has; None if there are none, or without the right."""
+        """Return the values of ``SETTINGS`` that the server has; None without any, or without the right."""
         try:
             answer = self._server.ask({"getParameter": 1, **dict.fromkeys(SETTINGS, 1)})
         except RefusedError:
@@ -247,7 +250,7 @@ class MongodbCollector(ServerCollector):
 
 
 class MongodbKind(ServerKind):
-    """The kind ``mongodb`` of farm.yaml: MongoDB from 4.2 on."""
+    """Collector kind ``mongodb`` of farm.yaml: MongoDB from 4.2 on."""
 
     name = "mongodb"
     product = "MongoDB"

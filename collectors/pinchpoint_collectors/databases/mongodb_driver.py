@@ -50,7 +50,7 @@ class MongoServerConnection(ServerConnection[Client, dict[str, Any], Mapping[str
                 **options,
             )
         except (errors.PyMongoError, ValueError) as error:
-            # The library's message about an invalid URL may quote a part of the password.
+            # The message of the library about an invalid URL may quote a part of the password.
             unread = isinstance(error, (errors.InvalidURI, ValueError))
             answer = "the url cannot be read" if unread else str(error)
             raise self.error(answer, "correct the url in farm.yaml") from error

@@ -1,8 +1,8 @@
-"""Kind ``postgres``: waits, locks, files and connections of a PostgreSQL server (versions 13 to 18).
+"""Collector kind ``postgres``: waits, locks, files and connections of PostgreSQL 13 to 18.
 
-Views differ between versions; the statements of each version return the same columns, NULL for missing
-figures. I/O by kind of file needs 16 (``pg_stat_io``), figures of the write-ahead log need 14
-(``pg_stat_wal``; in 18 part of ``pg_stat_io``); checkpoints left ``pg_stat_bgwriter`` in 17.
+Views differ between versions. The statements of each version return the same columns, with NULL for missing
+figures. I/O by kind of file needs 16 (``pg_stat_io``). Figures of the write-ahead log need 14
+(``pg_stat_wal``; in 18 part of ``pg_stat_io``). Checkpoints are not in ``pg_stat_bgwriter`` from 17 on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
 
 OLDEST, NEWEST = 13, 18
-"""Major versions that these statements support; a newer server gets the statements of the newest."""
+"""Major versions that the statements support. A newer server gets the statements of the newest one."""
 
 # ---- statements: times come in ms there and leave in seconds -------------------------------------------
 
@@ -42,7 +42,8 @@ ABOUT = """SELECT current_setting('server_version') AS version,
     pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') AS sees_all, pg_is_in_recovery() AS standby,
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
     - coalesce(current_setting('reserved_connections', true)::int, 0) AS connections_limit"""
-"""One row about the server. The limit is that of ordinary roles: some connections are reserved."""
+"""Statement for one row about the server. The limit is that of ordinary roles, because some connections are
+reserved."""
 
 SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN (
     'autovacuum', 'checkpoint_completion_target', 'checkpoint_timeout', 'commit_delay',
@@ -58,7 +59,8 @@ SESSIONS = f"""SELECT application_name IS NOT DISTINCT FROM '{APPLICATION}' AS o
     WHERE datid IS NOT NULL AND usesysid IS NOT NULL
     AND coalesce(backend_type, 'client backend') = 'client backend'
     GROUP BY 1, 2, 3, 4, 5"""  # noqa: S608 -- a constant
-"""Client sessions by activity. Without pg_read_all_stats a role sees only that others' sessions exist."""
+"""Statement for client sessions by activity. Without pg_read_all_stats a role sees only that other sessions
+exist."""
 
 _TOTALS = """SELECT extract(epoch FROM pg_postmaster_start_time())::float8 AS started, d.*, w.*, c.*
     FROM ({databases}) d, ({wal}) w, ({checkpoints}) c"""
@@ -72,7 +74,7 @@ _DATABASES = """SELECT sum(xact_commit)::bigint AS commits, sum(xact_rollback)::
     sum(deadlocks)::bigint AS deadlocks, sum(blks_hit)::bigint AS buffer_hits,
     sum(blks_read)::bigint AS buffer_misses, sum(temp_bytes)::bigint AS temp_bytes FROM pg_stat_database"""
 
-# A standby has restartpoints: counted separately from 17 on, as checkpoints before.
+# A standby has restartpoints. They are counted separately from 17 on, and before as checkpoints.
 _CHECKPOINTER = """SELECT num_timed + restartpoints_timed AS checkpoints_timed,
     num_requested + restartpoints_req AS checkpoints_requested,
     write_time / 1000 AS checkpoint_write_s, sync_time / 1000 AS checkpoint_sync_s,
@@ -82,7 +84,8 @@ _BGWRITER = """SELECT checkpoints_timed, checkpoints_req AS checkpoints_requeste
     checkpoint_write_time / 1000 AS checkpoint_write_s, checkpoint_sync_time / 1000 AS checkpoint_sync_s,
     buffers_checkpoint AS checkpoint_buffers FROM pg_stat_bgwriter"""
 
-# Of the write-ahead log only context 'normal': the zeros of a new segment ('init') belong to no commit.
+# Only the context 'normal' of the write-ahead log counts, because the zeros of a new segment ('init') belong
+# to no commit.
 _IO = """SELECT {file} AS file, {timed} AS timed,
     sum(reads)::bigint AS reads, sum({read_bytes})::bigint AS read_bytes, sum(read_time) / 1000 AS read_s,
     sum(writes)::bigint AS writes, sum({write_bytes})::bigint AS write_bytes,
@@ -99,8 +102,8 @@ _WAL = f"""SELECT 'wal', {_WAL_TIMED}, NULL::bigint, NULL::bigint, NULL::float8,
     wal_write, NULL::bigint, wal_write_time / 1000, NULL::bigint, NULL::float8,
     wal_sync, wal_sync_time / 1000 FROM pg_stat_wal"""  # noqa: S608 -- a constant of ours
 
-# Before 16: blocks that databases read, and blocks that any process wrote, including extensions by sessions.
-# Most writes are not timed.
+# Before 16 these are blocks that databases read, and blocks that any process wrote, including extensions by
+# sessions. Most writes are not timed.
 _BLOCKS = f"""SELECT 'data' AS file, {_TIMED} AS timed,
     reads, reads * current_setting('block_size')::bigint AS read_bytes, read_s,
     writes, writes * current_setting('block_size')::bigint AS write_bytes, NULL::float8 AS write_s,
@@ -116,7 +119,7 @@ _BLOCKS = f"""SELECT 'data' AS file, {_TIMED} AS timed,
 COUNTING = """SELECT current_database() AS db, (SELECT quote_ident(n.nspname) || ' ' || e.extversion
     FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'pg_stat_statements') AS place"""
-"""Schema and version of the extension; NULL if this database lacks it."""
+"""Statement for schema and version of the extension; NULL if this database lacks it."""
 
 COUNTED = """SELECT s.userid::text || '/' || s.dbid::text || '/' || s.queryid::text AS id,
     s.queryid::text AS statement, d.datname::text AS db, s.calls AS calls,
@@ -127,7 +130,10 @@ _HIDDEN = "<insufficient privilege>"
 
 
 def counted_statement(place: str, *, texts: bool) -> str:
-    """The statement that reads the counters of statements; nested statements count in their callers."""
+    """Return the statement that reads the counters of statements.
+
+    Nested statements count in their callers.
+    """
     schema, _, version = place.rpartition(" ")
     has_top = tuple(int(part) for part in version.split(".") if part.isdecimal()) >= (1, 9)
     text = f"left(s.query, {ASKED_LENGTH})" if texts else "NULL"
@@ -136,12 +142,13 @@ def counted_statement(place: str, *, texts: bool) -> str:
 
 
 class CounterStatements(NamedTuple):
-    """The statements that read a version's counters.
+    """The statements that read the counters of a version.
 
     Attributes:
-        totals: one row; its columns are keys of ``TOTALS``, and ``started``.
-        files: a row per kind of file (``data``, ``temp``, ``wal``): ``timed`` (whether times are measured at
-            all), counts, bytes and seconds of ``reads``, ``writes``, ``extends``, ``fsyncs``.
+        totals: statement for one row. Its columns are the keys of ``TOTALS``, and ``started``.
+        files: statement for a row per kind of file (``data``, ``temp``, ``wal``): ``timed`` (whether times
+            are measured at all), and counts, bytes and seconds of ``reads``, ``writes``, ``extends``,
+            ``fsyncs``.
     """
 
     totals: str
@@ -149,7 +156,7 @@ class CounterStatements(NamedTuple):
 
 
 def statements(number: int) -> CounterStatements:
-    """The statements for ``server_version_num`` (``180006``).
+    """Return the statements for ``server_version_num`` (``180006``).
 
     Raises ``CollectorError`` for an old version.
     """
@@ -173,7 +180,7 @@ def _files(version: int) -> str:
 
 
 def major(number: int) -> int:
-    """The major version of the statements to use. Raises ``CollectorError`` for an old version."""
+    """Return the major version whose statements are used. Raises ``CollectorError`` for an old version."""
     version = number // 10_000
     if version < OLDEST:
         raise CollectorError(
@@ -186,13 +193,13 @@ def major(number: int) -> int:
 # ---- sessions -----------------------------------------------------------------------------------------
 
 _ACTIVE = ("active", "fastpath function call")
-"""States of a session that runs a statement; in the second, drivers read and write large objects."""
+"""States of a session that runs a statement. In the second state, drivers read and write large objects."""
 _UNTRACKED = "disabled"
-"""State of a session with ``track_activities`` off: the server does not know whether it works."""
+"""State of a session with ``track_activities`` off, of which the server does not know whether it works."""
 
 
 def session_sample(rows: Iterable[Row]) -> SessionSample:
-    """One sample, from the rows of ``SESSIONS``."""
+    """Return one sample from the rows of ``SESSIONS``."""
     waiting: Counter[str] = Counter()
     running = idle = connections = hidden = 0
     for row in rows:
@@ -226,13 +233,13 @@ TOTALS = {
     "checkpoint_sync_s": Metric("db.checkpoint_sync_s_per_s"),
     "checkpoint_buffers": Metric("db.checkpoint_buffers_per_s"),
 }
-"""A column of the totals -> the metric for its growth per second."""
+"""Column of the totals -> metric for its growth per second."""
 
 _OPERATIONS = ("read", "write", "extend", "fsync")
 
 
 def totals(before: Row, after: Row, interval_s: float) -> Iterator[Value]:
-    """Growth of the server-wide counters."""
+    """Return the growth of the server-wide counters."""
     yield from rates(TOTALS, before, after, interval_s)
     hits, misses = grown(before, after, "buffer_hits", "buffer_misses")
     wanted = None if hits is None or misses is None else hits + misses
@@ -240,7 +247,7 @@ def totals(before: Row, after: Row, interval_s: float) -> Iterator[Value]:
 
 
 def files(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
-    """I/O by kind of file: the server's calls to the operating system, and their times.
+    """Return I/O by kind of file: the server's calls to the operating system, and their times.
 
     Without time measurement, times are null, although the server reports 0.
     """
@@ -256,7 +263,7 @@ def files(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Ite
 
 
 def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterator[Value]:
-    """Count and time of one kind of operation; empty if the server does not count it for these files."""
+    """Return count and time of one kind of operation; empty if the server does not count it for the files."""
     file, count, spent = after["file"], f"{name}s", f"{name}_s"
     if before[count] is None or after[count] is None:
         return
@@ -264,7 +271,7 @@ def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterato
     if before[spent] is None or after[spent] is None:
         return
     done, took_s = grown(before, after, count, spent)
-    # ``timed`` is the setting of the collector's session. A role or a database may have another setting: its
+    # ``timed`` is the setting of the collector's session. A role or a database may have another setting. Its
     # sessions then count operations with a time of 0, which were not timed.
     if done is None or not (before["timed"] and after["timed"]) or (done and not took_s):
         took_s = None
@@ -273,7 +280,7 @@ def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterato
 
 
 def not_measured(number: int) -> Iterator[NotMeasured]:
-    """Metrics that this version does not report."""
+    """Return the metrics that this version does not report."""
     version = major(number)
     remedy = "upgrade the server where this matters"
     if version < 16:
@@ -304,7 +311,7 @@ _UNCOUNTED = (
 
 
 class PostgresCollector(SamplingCollector):
-    """Reads the server's counters at each reading, and its sessions ten times a second in between."""
+    """Reads the counters of the server at each reading, and its sessions ten times a second in between."""
 
     KIND = "postgres"
     SESSIONS = SESSIONS
@@ -331,7 +338,7 @@ class PostgresCollector(SamplingCollector):
             yield from files(before["files"], now["files"], now.seconds_since(before, "files"))
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
-        """From the extension pg_stat_statements, of all databases; without the collector's own."""
+        """Return the counters of pg_stat_statements for all databases, without those of the collector."""
         (result,) = self._server.ask(COUNTING)
         if result["place"] is None:
             raise UncountedError(
@@ -379,7 +386,7 @@ class PostgresCollector(SamplingCollector):
 
 
 class PostgresKind(ServerKind):
-    """The kind ``postgres`` of farm.yaml: one server or standby; ``address`` selects it."""
+    """Collector kind ``postgres`` of farm.yaml: one server or standby, selected by ``address``."""
 
     name = "postgres"
     product = "PostgreSQL"
@@ -390,7 +397,7 @@ class PostgresKind(ServerKind):
     counts_files = True
 
     def _address(self, watch: Watch) -> str | None:
-        """The server's address.
+        """Return the address of the server.
 
         A libpq URL may name the host in its query, or use this machine's socket.
         """

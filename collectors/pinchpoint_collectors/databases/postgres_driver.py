@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL by psycopg."""
+"""A connection to a PostgreSQL server by psycopg."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, ServerC
 from pinchpoint_collectors.errors import CollectorError
 
 STATEMENT_S = 2
-"""The longest time the server gives to one of the collector's statements."""
+"""Time limit of the server for one of the collector's statements in seconds."""
 
 _SETTINGS = " ".join(
     f"-c {setting}"
@@ -36,9 +36,9 @@ would get read-only sessions and timeouts of two seconds.
 """
 
 _PIN = "SET LOCAL search_path = pg_catalog, pg_temp"
-"""Only the server's own functions and operators are used: a user may have created others of the same name,
-which would run as the collector's role. Behind a pooler that accepts no settings, each statement sets this in
-its own transaction."""
+"""Setting with which only the server's own functions and operators are used. A user may have created others
+of the same name, which would run with the rights of the collector's role. Behind a pooler that accepts no
+settings, each statement sets this in its own transaction."""
 
 _CERTIFICATE = (
     "name the authority that issued it (?sslrootcert=FILE), or accept any certificate (?sslmode=require)"
@@ -50,13 +50,13 @@ RV = TypeVar("RV")
 
 class _TimeLimitedConnection(psycopg.Connection[DictRow]):
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        """Every wait for the server, psycopg's own ones included, ends after ``answer_s``."""
+        """Wait for the server. Every wait, including those of psycopg, ends after ``answer_s``."""
         return super().wait(gen, interval, PostgresServerConnection.answer_s if timeout is None else timeout)
 
 
 class _Text(TextLoader):
     def load(self, data: Buffer) -> str:
-        """Decode text, also of a database in SQL_ASCII, which returns the stored bytes.
+        """Decode text, also that of a database in SQL_ASCII, which returns the stored bytes.
 
         psycopg returns such bytes undecoded. With the client encoding UTF-8, the server refuses rows with
         other bytes.
@@ -92,7 +92,7 @@ class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, lis
             if "unsupported startup parameter" not in str(error):
                 raise
             self._takes_settings = False
-            connection = self._open_with("")  # to a pooler that accepts no settings
+            connection = self._open_with("")  # the server is a pooler that accepts no settings
         for kind in ("text", "name"):
             connection.adapters.register_loader(kind, _Text)
         return connection
@@ -117,7 +117,7 @@ class PostgresServerConnection(ServerConnection[_TimeLimitedConnection, str, lis
     def _greet(self, link: _TimeLimitedConnection) -> None:
         (row,) = self._run(link, "SELECT pg_catalog.pg_backend_pid() AS pid")
         if row["pid"] != link.info.backend_pid:
-            # A pooler answered: the next statement may get another session, without our prepared statements.
+            # A pooler answered: the next statement may get another session without these prepared statements.
             link.prepare_threshold = None
             self._takes_settings = False  # a pooler may have ignored the settings
 

@@ -1,8 +1,8 @@
-"""Samples a server's client sessions ten times a second: which of them run, and what the others wait for.
+"""Samples the client sessions of a server ten times a second: running ones, and the waits of the others.
 
-For servers that do not count the waits of sessions. The name of a wait begins with its kind: ``Lock:``
-another session's lock, ``Log:`` the log's write to disk, ``Data:`` pages of tables and indexes, ``Temp:``
-temporary files, ``Client:`` the client. PostgreSQL's waits keep the server's own names.
+It is for servers that do not count the waits of sessions. The name of a wait begins with its kind: ``Lock:``
+the lock of another session, ``Log:`` the log's write to disk, ``Data:`` pages of tables and indexes,
+``Temp:`` temporary files, ``Client:`` the client. PostgreSQL's waits keep the server's own names.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from pinchpoint_collectors.value import Value
 
 SAMPLE_EVERY_S = 0.1
 IDLE_AFTER_S = 5.0
-"""Sampling pauses after this time without a reading, such as while data is loaded or a report is written."""
+"""Seconds without a reading after which sampling pauses, such as while data is loaded or a report is
+written."""
 
 LOCK = "Lock:"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSample:
-    """The activity of the client sessions at one moment, without the collector's own.
+    """The activity of the client sessions at one moment, without the collector's own session.
 
     Attributes:
-        waiting: active sessions by what they waited for.
-        running: active sessions that do not wait: they use a CPU, or are ready to.
-        idle_in_transaction: sessions whose client keeps a transaction open and does nothing in it.
-        connections: all client sessions, the collector's own and hidden ones included; None if the server
-            does not list them.
-        hidden: sessions whose activity the collector's role may not see; None if the server does not
-            list them.
+        waiting: name of the wait -> number of active sessions.
+        running: number of active sessions that do not wait. They use a CPU, or are ready to use one.
+        idle_in_transaction: number of sessions whose client keeps a transaction open without a statement.
+        connections: number of all client sessions, including the collector's own and hidden ones; None if the
+            server does not list them.
+        hidden: number of sessions whose activity the collector's role may not see; None if the server does
+            not list them.
     """
 
     waiting: Mapping[str, int] = field(default_factory=dict)
@@ -44,16 +45,16 @@ class SessionSample:
 
     @property
     def blocked(self) -> int:
-        """Sessions that waited for another session's lock."""
+        """Return the number of sessions that waited for the lock of another session."""
         return sum(count for name, count in self.waiting.items() if name.startswith(LOCK))
 
 
 def activity(samples: Sequence[SessionSample], waits: Iterable[str]) -> Iterator[Value]:
-    """Means over the samples of one interval (at least one), and the most blocked sessions in one of them.
+    """Return means over the samples of one interval (at least one sample), and the most blocked sessions.
 
     Args:
-        samples: the samples of the interval.
-        waits: every wait to report, including those with no session at present.
+        samples: samples of the interval.
+        waits: waits to report, including those without a session at present.
     """
     count = len(samples)
     yield Value("db.sessions_active", "", sum(x.running + sum(x.waiting.values()) for x in samples) / count)
@@ -69,13 +70,13 @@ def activity(samples: Sequence[SessionSample], waits: Iterable[str]) -> Iterator
 
 
 def mean_connections(samples: Sequence[SessionSample]) -> float | None:
-    """The mean number of connections, over the samples that list them; None if none does."""
+    """Return the mean number of connections over the samples that list them; None if none does."""
     known = [each.connections for each in samples if each.connections is not None]
     return sum(known) / len(known) if known else None
 
 
 def connections(count: float | None, limit: int | None) -> Iterator[Value]:
-    """The number of connections, and its share of the limit for ordinary roles."""
+    """Return the number of connections, and its share of the limit for ordinary roles."""
     yield Value("db.connections", "", count)
     yield Value("db.connections_ratio", "", count / limit if count is not None and limit else None)
 
@@ -84,9 +85,9 @@ class SessionSampler:
     """A thread that samples the sessions while readings come.
 
     Args:
-        name: of its thread.
-        sample: one sample, over a new connection if there is none. Raises ``CollectorError``.
-        sample_if_connected: the same; None if there is no connection now.
+        name: name of the thread.
+        sample: returns one sample, over a new connection if there is none. Raises ``CollectorError``.
+        sample_if_connected: returns one sample; None if there is no connection.
     """
 
     def __init__(
@@ -101,13 +102,13 @@ class SessionSampler:
         self._lock = threading.Lock()
         self._read_at = time.monotonic()
         self._stopping = threading.Event()
-        self._cpu_s = 0.0  # CPU seconds of its thread until now
+        self._cpu_s = 0.0  # CPU seconds of the thread up to now
         self._cpu_reported_s = 0.0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def take(self) -> list[SessionSample]:
-        """The samples since the last call, and a new one: never empty. Raises ``CollectorError``."""
+        """Return the samples since the last call, and a new one; never empty. Raises ``CollectorError``."""
         self._read_at = time.monotonic()
         last = self._sample()
         with self._lock:
@@ -115,20 +116,20 @@ class SessionSampler:
         return [*samples, last]
 
     def cpu_s(self) -> float:
-        """CPU time of the thread since the last call."""
+        """Return the CPU time of the thread since the last call, in seconds."""
         reported, self._cpu_reported_s = self._cpu_reported_s, self._cpu_s
         return self._cpu_reported_s - reported
 
     def stop(self) -> None:
-        """End the thread. Safe to call twice."""
+        """End the thread. A second call does nothing."""
         self._stopping.set()
         self._thread.join(10)
 
     def _run(self) -> None:
         slot = time.monotonic()
         while True:
-            # At a random point of each slot, so that a periodic load is not sampled at the same point of its
-            # period.
+            # At a random point of each slot, so that a periodic load is not always sampled at the same point
+            # of its period.
             at = slot + random.uniform(0, SAMPLE_EVERY_S)  # noqa: S311 -- no secret
             if self._stopping.wait(max(0.0, at - time.monotonic())):
                 return

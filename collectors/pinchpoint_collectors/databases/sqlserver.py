@@ -1,10 +1,11 @@
-"""Kind ``sqlserver``: files, waits, locks, memory and schedulers of SQL Server (2016 and later).
+"""Collector kind ``sqlserver``: files, waits, locks, memory and schedulers of SQL Server 2016 and later.
 
 Statements are T-SQL on dynamic management views: server-wide views, or the database's own views in Azure SQL
 Database. Microsoft's documentation of each view explains its columns.
 
-Performance counters have Windows' types (winperf.h): a growing count becomes a rate, a fraction is divided by
-its base. Metrics have the same names and units as imported performance logs (``windows/counters.csv``).
+Performance counters have Windows' types (winperf.h): a growing count becomes a rate, and a fraction is
+divided by its base. Metrics have the same names and units as those of imported performance logs
+(``windows/counters.csv``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pinchpoint_collectors.windows.counters import COUNTERS, NAMED_INSTANCE
 from pinchpoint_collectors.windows.waits import named
 
 OLDEST = 13
-"""SQL Server 2016."""
+"""Major version of SQL Server 2016."""
 AZURE = 5
 """``EngineEdition`` of Azure SQL Database."""
 
@@ -45,10 +46,10 @@ ABOUT = """SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) AS ver
     COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'), 0) AS sees_performance,
     COALESCE(HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DATABASE STATE'), 0) AS sees_database,
     COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DEFINITION'), 0) AS sees_files"""
-"""One row about the server. A permission that a version does not know is NULL, here 0."""
+"""Statement for one row about the server. A permission that a version does not know is NULL, here 0."""
 
 GREETING = "SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET DEADLOCK_PRIORITY LOW"
-"""Settings of a new connection: a short lock timeout, and it is the victim of a deadlock."""
+"""Settings of a new connection: a short lock timeout, and its session is the first deadlock victim."""
 
 TOTALS = """SELECT i.sqlserver_start_time AS started, i.cpu_count AS cores,
     i.process_kernel_time_ms + i.process_user_time_ms AS cpu_ms, i.committed_kb AS committed_kb,
@@ -58,14 +59,15 @@ TOTALS = """SELECT i.sqlserver_start_time AS started, i.cpu_count AS cores,
     CROSS JOIN (SELECT SUM(runnable_tasks_count) AS runnable, SUM(work_queue_count) AS queued,
         SUM(active_workers_count) AS workers FROM sys.dm_os_schedulers
         WHERE status = 'VISIBLE ONLINE') AS q"""
-"""One row: CPU, memory, schedulers. Runnable tasks wait for a CPU, queued tasks for a worker thread."""
+"""Statement for one row: CPU, memory, schedulers. Runnable tasks wait for a CPU, queued tasks for a worker
+thread."""
 
 SESSIONS = """SELECT r.status AS status, r.wait_type AS wait_type, COUNT(*) AS sessions
     FROM sys.dm_exec_requests AS r JOIN sys.dm_exec_sessions AS s ON s.session_id = r.session_id
     WHERE s.is_user_process = 1 AND r.session_id <> @@SPID GROUP BY r.status, r.wait_type
     UNION ALL SELECT 'idle in transaction', NULL, COUNT(*) FROM sys.dm_exec_sessions AS s
     WHERE s.is_user_process = 1 AND s.status = 'sleeping' AND s.open_transaction_count > 0"""
-"""Users' requests by activity, and sessions that are idle in an open transaction."""
+"""Statement for users' requests by activity, and for sessions that are idle in an open transaction."""
 
 BLOCKERS = """SELECT s.login_name AS login, s.status AS status,
     CASE WHEN b.blocking_session_id > 0 THEN 1 ELSE 0 END AS blocked, COUNT(*) AS sessions
@@ -73,11 +75,11 @@ BLOCKERS = """SELECT s.login_name AS login, s.status AS status,
     LEFT JOIN sys.dm_exec_requests AS b ON b.session_id = s.session_id
     WHERE r.blocking_session_id > 0 AND r.blocking_session_id <> r.session_id
     GROUP BY s.login_name, s.status, CASE WHEN b.blocking_session_id > 0 THEN 1 ELSE 0 END"""
-"""Blocking sessions by login and activity, with the number of sessions that wait for each."""
+"""Statement for blocking sessions by login and activity, with the number of sessions that wait for each."""
 
 CLERKS = """SELECT TOP (8) type AS type, SUM(pages_kb) AS pages_kb FROM sys.dm_os_memory_clerks
     GROUP BY type ORDER BY SUM(pages_kb) DESC"""
-"""The memory clerks with the largest shares of the server's memory."""
+"""Statement for the memory clerks with the largest shares of the server's memory."""
 
 _WAITS = """SELECT wait_type AS wait_type, waiting_tasks_count AS waits, wait_time_ms AS wait_ms,
     signal_wait_time_ms AS signal_ms FROM sys.{view} WHERE waiting_tasks_count > 0"""
@@ -100,12 +102,13 @@ DATABASES = """SELECT name AS name, recovery_model_desc AS recovery_model,
     delayed_durability_desc AS delayed_durability, page_verify_option_desc AS page_verify,
     is_read_committed_snapshot_on AS read_committed_snapshot, compatibility_level AS compatibility_level
     FROM sys.databases WHERE database_id > 4 ORDER BY name"""
-"""Users' databases that the collector's login may see."""
+"""Statement for users' databases that the collector's login may see."""
 
 
 COUNTING = """SELECT DB_NAME() AS db, actual_state AS state, readonly_reason AS reason
     FROM sys.database_query_store_options"""
-"""Whether the Query Store of the collector's database takes statements (2) or only shows them (1)."""
+"""Statement for whether the Query Store of the collector's database records statements (2) or only shows them
+(1)."""
 
 COUNTED = """SELECT CONCAT(s.plan_id, '/', s.execution_type, '/', s.runtime_stats_interval_id) AS id,
     p.query_id AS statement, DB_NAME() AS db, SUM(s.count_executions) AS calls,
@@ -120,13 +123,14 @@ COUNTED = """SELECT CONCAT(s.plan_id, '/', s.execution_type, '/', s.runtime_stat
     WHERE i.end_time > DATEADD(hour, -48, SYSDATETIMEOFFSET()) AND t.query_sql_text NOT LIKE '%sys.dm[_]%'
         AND t.query_sql_text NOT LIKE '%sys.query[_]store%'
     GROUP BY s.plan_id, s.execution_type, s.runtime_stats_interval_id, p.query_id"""
-"""A row per plan and interval of the Query Store, over two days, with memory and disk added up. An interval
-is at most a day. Statements on the server's views are those of collectors and left out."""
+"""Statement for a row per plan and interval of the Query Store, over two days, with memory and disk added up.
+An interval is at most a day. Statements on the server's views are left out, because they are those of
+collectors."""
 _READ_WRITE = 2
 
 
 def files_statement(engine: int) -> str:
-    """The statement for files' I/O since the start of the server."""
+    """Return the statement for the I/O of files since the start of the server."""
     if engine == AZURE:
         return _FILES.format(database="DB_ID()", files="sys.database_files AS f ON f.file_id = v.file_id")
     joined = "sys.master_files AS f ON f.database_id = v.database_id AND f.file_id = v.file_id"
@@ -134,12 +138,12 @@ def files_statement(engine: int) -> str:
 
 
 def waits_statement(engine: int) -> str:
-    """The statement for waits since the start of the server."""
+    """Return the statement for waits since the start of the server."""
     return _WAITS.format(view="dm_db_wait_stats" if engine == AZURE else "dm_os_wait_stats")
 
 
 def counters_statement(objects: Iterable[str]) -> str:
-    """The server-wide statement for performance counters of these objects (such as ``Buffer Manager``)."""
+    """Return the server-wide statement for performance counters of some objects."""
     named = " OR ".join(f"object_name LIKE '%:{name}%'" for name in objects)
     return f"""SELECT RTRIM(object_name) AS object, RTRIM(counter_name) AS counter, cntr_value AS value,
     cntr_type AS type FROM sys.dm_os_performance_counters
@@ -152,7 +156,7 @@ _KIB = 1024
 
 
 def session_sample(rows: Iterable[Row]) -> SessionSample:
-    """One sample, from the rows of ``SESSIONS``; sessions that wait for a CPU count as running."""
+    """Return one sample from the rows of ``SESSIONS``. Sessions that wait for a CPU count as running."""
     waiting: Counter[str] = Counter()
     running = idle = 0
     for row in rows:
@@ -167,7 +171,7 @@ def session_sample(rows: Iterable[Row]) -> SessionSample:
 
 
 def blockers(rows: Iterable[Row]) -> dict[str, float]:
-    """``LOGIN:ACTIVITY`` -> number of sessions it blocks (``idle``, ``waiting`` or ``active``)."""
+    """Return ``LOGIN:ACTIVITY`` -> number of sessions it blocks (``idle``, ``waiting`` or ``active``)."""
     result: Counter[str] = Counter()
     for row in rows:
         idle = str(row["status"]).lower() == "sleeping"
@@ -177,9 +181,9 @@ def blockers(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
-    """Waits that ended in the interval: number and time, by kind.
+    """Return number and time of the waits that ended in the interval, by kind.
 
-    Waits that occurred since the server's start are sent. The share of signal waits (the session got its
+    Waits that occurred since the start of the server are sent. The share of signal waits (the session got its
     resource and waited for a CPU) covers all of them.
     """
     earlier = {row["wait_type"]: row for row in before}
@@ -204,7 +208,7 @@ def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Ite
 
 
 def levels(totals: Row, clerks: Iterable[Row]) -> Iterator[Value]:
-    """Present values from ``TOTALS`` and ``CLERKS``."""
+    """Return current values from ``TOTALS`` and ``CLERKS``."""
     yield Value("db.tasks_runnable", "", totals["runnable"])
     yield Value("db.tasks_queued", "", totals["queued"])
     workers, limit = totals["workers"], totals["workers_limit"]
@@ -217,7 +221,7 @@ def levels(totals: Row, clerks: Iterable[Row]) -> Iterator[Value]:
 
 
 def cpu(before: Row, after: Row, interval_s: float) -> Value:
-    """The share of the machine's CPU that the server's process used."""
+    """Return the share of the machine's CPU that the process of the server used."""
     spent = rate(before["cpu_ms"], after["cpu_ms"], interval_s, 1e-3)
     return Value("db.cpu_ratio", "", None if spent is None else spent / after["cores"])
 
@@ -225,27 +229,31 @@ def cpu(before: Row, after: Row, interval_s: float) -> Value:
 # ---- performance counters -----------------------------------------------------------------------------
 
 _GROWS = (272696320, 272696576)
-"""PERF_COUNTER_COUNTER, PERF_COUNTER_BULK_COUNT: growing counts."""
+"""Types of growing counts: PERF_COUNTER_COUNTER, PERF_COUNTER_BULK_COUNT."""
 _HOLDS = (65536, 65792)
-"""PERF_COUNTER_RAWCOUNT, PERF_COUNTER_LARGE_RAWCOUNT: present values."""
+"""Types of current values: PERF_COUNTER_RAWCOUNT, PERF_COUNTER_LARGE_RAWCOUNT."""
 _FRACTION, _BASE = 537003264, 1073939712
-"""PERF_RAW_FRACTION of a large base, and its base, with the same name and `` base`` at the end."""
+"""Types PERF_RAW_FRACTION of a large base, and of its base, with the same name and `` base`` at the end."""
 PERCENT = 100.0
-"""Performance logs have fractions as percentages; the scales of the name table expect percentages."""
+"""Factor of fractions. Performance logs have them as percentages, which the scales of the name table
+expect."""
 
 NOT_FROM_COUNTERS = ("db.connections", "db.sessions_blocked")
-"""Metrics of that table that come from sampled sessions, or need a limit of their own."""
+"""Metrics of the name table that come from sampled sessions, or need a limit of their own."""
 
 OBJECTS = tuple(name.partition(":")[2] for name in COUNTERS if name.startswith("SQLServer:"))
 """The objects with known counters."""
 COUNTERS_STATEMENT = counters_statement(OBJECTS)
 
 Counters = Mapping[tuple[str, str], tuple[float, int]]
-"""(object as in the table, counter) -> value, type."""
+"""(object as in the table, counter) -> value and type."""
 
 
 def by_name(rows: Iterable[Row]) -> Counters:
-    """The rows of ``COUNTERS_STATEMENT``; objects of a named instance get the names of the default one."""
+    """Return the rows of ``COUNTERS_STATEMENT`` by name.
+
+    Objects of a named instance get the default names.
+    """
     return {
         (NAMED_INSTANCE.sub("SQLServer:", row["object"].strip()), row["counter"].strip()): (
             float(row["value"]),
@@ -256,7 +264,7 @@ def by_name(rows: Iterable[Row]) -> Counters:
 
 
 def counters(before: Counters | None, after: Counters, interval_s: float) -> Iterator[Value]:
-    """The known counters, named as in an imported log; rates need an earlier reading."""
+    """Return the known counters, named as in an imported log. Rates need an earlier reading."""
     for (of, name), (value, kind) in after.items():
         means = COUNTERS.get(of, {}).get(name)
         if means is None or means.metric in NOT_FROM_COUNTERS:
@@ -273,7 +281,7 @@ def counters(before: Counters | None, after: Counters, interval_s: float) -> Ite
 
 
 def connection_count(value: Counters) -> float | None:
-    """The number of users' connections; None if it is not counted."""
+    """Return the number of users' connections; None if it is not counted."""
     return value.get(("SQLServer:General Statistics", "User Connections"), (None, 0))[0]
 
 
@@ -281,16 +289,16 @@ def connection_count(value: Counters) -> float | None:
 
 _TEMPDB = 2
 _LOG_FILE = 2
-"""The number of a database's first log file, for logins that may not see file types."""
+"""Number of a database's first log file, for logins that may not see file types."""
 _ROWS, _LOG = 0, 1
 MOST_FILES = 50
-"""Number of files reported individually, the busiest since the start; the sums cover all files."""
+"""Number of files that are reported individually: the busiest since the start. The sums cover all files."""
 
 _SUMS = ("reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "governed_ms")
 
 
 def kind_of(row: Row) -> str:
-    """``log``, ``data`` or ``temp``: all files of tempdb, including its log, are temporary."""
+    """Return ``log``, ``data`` or ``temp``. All files of tempdb, including its log, are temporary."""
     if row["database_id"] == _TEMPDB:
         return "temp"
     log = row["file_id"] == _LOG_FILE if row["type"] is None else row["type"] == _LOG
@@ -298,7 +306,7 @@ def kind_of(row: Row) -> str:
 
 
 def by_file(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """The rows of ``files_statement``: sums of each kind, and files by ``DATABASE:NAME``."""
+    """Return the rows of ``files_statement``: sums of each kind, and files by ``DATABASE:NAME``."""
     result: dict[str, dict[str, float]] = {}
     files: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -314,7 +322,7 @@ def by_file(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 def files(
     before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]], interval_s: float
 ) -> Iterator[Value]:
-    """I/O by kind of file and by file, with the server's waits for it."""
+    """Return I/O by kind of file and by file, with the server's waits for it."""
     for instance, new in after.items():
         old = before.get(instance)
         if old is None:
@@ -333,7 +341,7 @@ def files(
 
 
 def not_measured(about: Row, value: Counters) -> Iterator[NotMeasured]:
-    """Metrics that this login or this server does not provide."""
+    """Return the metrics that this login or this server does not provide."""
     if not about["sees_files"]:
         why = f"the login {about['role']} may not see files' types: a file numbered 2 is taken for a log"
         yield NotMeasured(
@@ -350,7 +358,7 @@ def not_measured(about: Row, value: Counters) -> Iterator[NotMeasured]:
 
 
 class SqlserverCollector(SamplingCollector):
-    """Reads the server's counters at each reading, and its sessions ten times a second in between."""
+    """Reads the counters of the server at each reading, and its sessions ten times a second in between."""
 
     KIND = "sqlserver"
     SESSIONS = SESSIONS
@@ -368,7 +376,7 @@ class SqlserverCollector(SamplingCollector):
         }
 
     def _check(self) -> None:
-        """Raise ``CollectorError`` if the server is too old, or the login lacks the right to see it."""
+        """Raises ``CollectorError`` if the server is too old, or the login may not see its state."""
         about, where = self._about, self._where
         role, azure = about["role"], about["engine"] == AZURE
         if not azure and int(str(about["version"]).partition(".")[0]) < OLDEST:
@@ -388,7 +396,7 @@ class SqlserverCollector(SamplingCollector):
             )
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
-        """From the Query Store of the collector's database."""
+        """Return the counters of the Query Store of the collector's database."""
         database, role = self._about["database_name"], self._about["role"]
         try:
             result = next(iter(self._server.ask(COUNTING)), None)
@@ -454,7 +462,7 @@ class SqlserverCollector(SamplingCollector):
 
 
 class SqlserverKind(ServerKind):
-    """The kind ``sqlserver`` of farm.yaml: SQL Server from 2016 on, also as Azure SQL."""
+    """Collector kind ``sqlserver`` of farm.yaml: SQL Server from 2016 on, also as Azure SQL."""
 
     name = "sqlserver"
     product = "SQL Server"

@@ -27,7 +27,7 @@ _PASSED_ON = (
     *("ApplicationIntent", "Authentication", "Encrypt", "HostNameInCertificate", "MultiSubnetFailover"),
     *("ServerCertificate", "TDS_Version", "Trusted_Connection", "TrustServerCertificate"),
 )
-"""Keys of a connection string that a URL may have after its ``?``, in upper or lower case."""
+"""Keys of a connection string that a URL may have after its ``?``, in any letter case."""
 
 _FOREWORDS = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _AFTERWORDS = re.compile(r"(?:\s*\((?:SQL\w+|\d+)\))+$")
@@ -41,11 +41,11 @@ _REMEDIES = {
 }
 """ODBC state -> remedy."""
 _REFUSED = "42"
-"""Beginnings of the ODBC states for unknown and forbidden statements."""
+"""Begins of the ODBC states for unknown and forbidden statements."""
 
 
 class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
-    """A connection by ODBC. The URL: ``mssql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?Encrypt=yes``."""
+    """A connection by ODBC. URL: ``mssql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?Encrypt=yes``."""
 
     failures = (pyodbc.Error,)
     remedies: ClassVar[Mapping[str, str]] = {
@@ -74,7 +74,7 @@ class SqlServerConnection(ServerConnection[pyodbc.Connection, str, list[Row]]):
         try:
             link.close()
         except pyodbc.Error:
-            return  # the connection was lost before: that is why it is closed
+            return  # the connection was lost before, so it is closed
 
     def _is_lost(self, link: pyodbc.Connection, error: Exception) -> bool:  # noqa: ARG002
         return not said_by(error)[0].startswith(_REFUSED)
@@ -97,7 +97,7 @@ def _has_no_address(host: str) -> bool:
 
 
 def said_by(error: BaseException) -> tuple[str, str]:
-    """(ODBC's state, the first sentence without the names of driver layers)."""
+    """Return the ODBC state, and the first sentence without the names of driver layers."""
     state = str(error.args[0]) if error.args else ""
     text = str(error.args[1] if len(error.args) > 1 else error).strip().partition("\n")[0].partition(";")[0]
     text = _AFTERWORDS.sub("", _FOREWORDS.sub("", text)).strip().rstrip(".")
@@ -105,7 +105,10 @@ def said_by(error: BaseException) -> tuple[str, str]:
 
 
 def driver(target: DatabaseTarget) -> str:
-    """The driver's name or file: from the URL, else the first installed. Raises ``CollectorError``."""
+    """Return the name or file of the driver: from the URL, or else the first installed one.
+
+    Raises ``CollectorError``.
+    """
     asked = dict(_options(target)).get("driver")
     if asked:
         return asked
@@ -121,7 +124,7 @@ def driver(target: DatabaseTarget) -> str:
 
 
 def connection_string(target: DatabaseTarget) -> str:
-    """The ODBC connection string. Raises ``CollectorError``, whose message has no part of the password."""
+    """Return the ODBC connection string. Raises ``CollectorError`` without any part of the password."""
     options = _options(target)
     with_driver = driver(target)
     parts = urlsplit(target.own_url)
@@ -144,7 +147,7 @@ def connection_string(target: DatabaseTarget) -> str:
 
 
 def _options(target: DatabaseTarget) -> list[tuple[str, str]]:
-    """The options of the URL after its ``?``, keys in lower case."""
+    """Return the options of the URL after its ``?``, with keys in lower case."""
     try:
         parts = urlsplit(target.own_url)
         _ = parts.port

@@ -1,4 +1,4 @@
-"""Counters of SQL statements: calls and time of each, and their growth between two readings."""
+"""Reads counters of SQL statements (calls and time), and calculates their growth between two readings."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from pinchpoint_collectors.errors import CollectorError
 
 TEXT_LENGTH = 1000
-"""A longer statement is cut."""
+"""Length in characters at which a statement is cut."""
 ASKED_LENGTH = 4 * TEXT_LENGTH
-"""Length of the text that is read: white space is removed before it is cut."""
+"""Length in characters of the text that is read. White space is removed before the text is cut."""
 
 
 class Counted(NamedTuple):
     """One counter of one statement.
 
     Attributes:
-        key: the counter's identity; a server may have several counters of one statement.
-        statement: which statement.
-        database: None if the server does not report it.
-        calls: executions since the counter began.
-        time_s: their time.
-        rows: rows returned or changed; None if the server does not report them.
-        text: the normalised statement; None if it was not requested, or is hidden.
+        key: identity of the counter. A server may have several counters of one statement.
+        statement: identity of the statement.
+        database: name of the database; None if the server does not report it.
+        calls: number of executions since the counter began.
+        time_s: total time of the executions in seconds.
+        rows: number of rows returned or changed; None if the server does not report it.
+        text: normalised statement; None if it was not requested, or is hidden.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """The growth of one statement between two readings; fields as in ``Counted``."""
+    """The growth of one statement between two readings, with fields as in ``Counted``."""
 
     text: str | None
     database: str | None
@@ -51,8 +51,8 @@ class UncountedError(CollectorError):
     """The server does not count statements.
 
     Args:
-        why: the reason.
-        remedy: what the user can do; None if nothing.
+        why: reason.
+        remedy: what the user can do; None if nothing helps.
     """
 
     def __init__(self, why: str, remedy: str | None = None) -> None:
@@ -65,17 +65,17 @@ class CountsStatements(Protocol):
     """A collector whose server counts statements."""
 
     def statement_counts(self, *, texts: bool) -> Sequence[Counted]:
-        """The present counters; texts, which are long, only on request.
+        """Return the current counters. Texts are long and are returned only on request.
 
         Raises:
-            UncountedError: the server counts none.
+            UncountedError: the server counts no statements.
             CollectorError: the server did not answer.
         """
         ...
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> list[Counted]:
-    """Rows of a statement with the columns of ``Counted`` (``amount`` is ``rows``), added up by key."""
+    """Return rows of a statement as ``Counted`` (``amount`` is ``rows``), added up by key."""
     counteds: dict[str, Counted] = {}
     for row in rows:
         key, given = str(row["id"]), row["amount"]
@@ -94,9 +94,9 @@ def _added(one: Counted, other: Counted) -> Counted:
 
 
 def growth(before: Iterable[Counted], after: Iterable[Counted]) -> list[Grown]:
-    """Statements executed between two readings, those with the most time first.
+    """Return the statements executed between two readings, those with the most time first.
 
-    A counter that fell was reset: its present value is its growth.
+    A counter that fell was reset, so its current value is its growth.
     """
     earlier = {one.key: one for one in before}
     parts: dict[tuple[str, str | None], list[Counted]] = defaultdict(list)
@@ -125,15 +125,16 @@ _BEGIN = 60
 
 
 def begin(text: str) -> str:
-    """The beginning of a statement without constants, the same before and after the server normalises it."""
+    """Return the begin of a statement without constants, equal before and after the server normalises it."""
     return " ".join(_CONSTANT.sub("$", text).split())[:_BEGIN]
 
 
 _LITERAL = re.compile(r"'(?:[^']|'')*(?:'|$)|\$(\w*)\$.*?(?:\$\1\$|$)", re.DOTALL)
-"""A text literal: servers keep it in statements that they do not normalise, such as CREATE ROLE."""
+"""Pattern of a text literal. Servers keep it in statements that they do not normalise, such as CREATE
+ROLE."""
 
 
 def legible(text: str) -> str:
-    """A statement on one line, cut, without its text literals, which may be secrets or personal data."""
+    """Return a statement on one line, cut, without text literals, which may be secrets or personal data."""
     line = " ".join(_LITERAL.sub("'...'", text).split())
     return line if len(line) <= TEXT_LENGTH else f"{line[: TEXT_LENGTH - 1]}…"

@@ -1,7 +1,7 @@
-"""Kind ``valkey``: main thread, append-only file, memory and clients of Valkey or Redis.
+"""Collector kind ``valkey``: main thread, append-only file, memory and clients of Valkey or Redis.
 
-All metrics come from ``INFO`` and ``LATENCY``. ``CONFIG GET`` has more, but also passwords (``requirepass``):
-it is not used.
+All metrics come from ``INFO`` and ``LATENCY``. ``CONFIG GET`` is not used, because it also returns passwords
+(``requirepass``).
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pinchpoint_collectors.value import levels as levels_of
 from pinchpoint_collectors.value import rates as rates_of
 
 OLDEST = 5
-"""The first major version of Redis with known fields; all versions of Valkey are known."""
+"""First major version of Redis with known fields. All versions of Valkey are known."""
 
 Info = Mapping[str, Any]
-"""The fields of ``INFO`` and ``INFO debug``, of all sections."""
+"""Fields of ``INFO`` and ``INFO debug``, of all sections."""
 
 # ---- questions and answers ----------------------------------------------------------------------------
 
 Commands = tuple[tuple[str, ...], ...]
 _NO_DELAYS = "monitoring is disabled"
-"""LATENCY DOCTOR's words when latency-monitor-threshold is 0."""
+"""Words of LATENCY DOCTOR if latency-monitor-threshold is 0."""
 
 
 class Spike(NamedTuple):
-    """The longest delay of one kind in one second, as ``LATENCY HISTORY`` keeps it.
+    """The longest delay of one kind in one second, as ``LATENCY HISTORY`` stores it.
 
     Attributes:
-        time_s: the second, by the server's clock.
-        longest_ms: in whole ms.
+        time_s: second of the delay by the clock of the server.
+        longest_ms: longest delay in whole milliseconds.
     """
 
     time_s: int
@@ -43,12 +43,12 @@ class Spike(NamedTuple):
 
 
 class ServerAnswer(NamedTuple):
-    """What a server says at one instant.
+    """The answer of a server at one time.
 
     Attributes:
-        info: all fields of ``INFO`` and of its section ``debug``.
-        events: the kinds of delay in its list; None without the right to read them.
-        histories: the delays of each requested kind, oldest first.
+        info: fields of ``INFO`` and of its section ``debug``.
+        events: kinds of delay in its list; None without the right to read them.
+        histories: kind of delay -> delays, oldest first, for each requested kind.
     """
 
     info: Info
@@ -57,10 +57,10 @@ class ServerAnswer(NamedTuple):
 
 
 def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> ReadingQuestion:
-    """All commands in one exchange: a server that flushes to disk answers once per flush.
+    """Return all commands for one exchange, because a server that flushes to disk answers once per flush.
 
     Args:
-        events: the kinds of delay whose history is read.
+        events: kinds of delay whose history is read.
         sees_latency: whether to request delays.
     """
     commands: Commands = (("INFO",), ("INFO", "debug"))
@@ -70,7 +70,7 @@ def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> Reading
 
 
 def _answer(answers: list[Any], events: Collection[str]) -> ServerAnswer:
-    """The answers to ``asked``. Raises ``CollectorError`` if ``INFO`` was refused."""
+    """Return the answers to ``asked``. Raises ``CollectorError`` if ``INFO`` was refused."""
     basic, debug, *delays = answers
     for answer in (basic, debug):
         if isinstance(answer, CollectorError):
@@ -92,18 +92,18 @@ def _text(answer: bytes | str) -> str:
 # ---- fields of INFO -----------------------------------------------------------------------------------
 
 NEEDED = "redis_version", "run_id", "role", "connected_clients", "aof_enabled"
-"""Fields of every Valkey and Redis; other servers with the same protocol may lack them."""
+"""Fields that every Valkey and Redis has. Other servers with the same protocol may lack them."""
 
 _ACTIVE, _LOOP = "used_active_time_main_thread", "eventloop_duration_sum"
 _BUSY = (_ACTIVE, 1.0), (_LOOP, 1e-6)
-"""Fields with the main thread's busy time, and their unit in seconds.
+"""Fields with the busy time of the main thread -> their unit in seconds.
 
-The first is of Valkey 9.1 and later, the second of Valkey and Redis 7.2 and later. Both count a cycle of the
-event loop from waking to sleeping, including writes and flushes of the append-only file (measured with Valkey
-9.1: they differ by 0.2 %).
+The first field is that of Valkey 9.1 and later, the second that of Valkey and Redis 7.2 and later. Both count
+a cycle of the event loop from waking to sleeping, including writes and flushes of the append-only file
+(measured with Valkey 9.1: they differ by 0.2 %).
 """
 _SPINNING = 8
-"""The major version of Valkey with which I/O threads have the main thread spin."""
+"""Major version of Valkey from which the main thread polls while I/O threads work."""
 _BY_IO_THREADS = "io_threaded_reads_processed", "io_threaded_writes_processed"
 _CPU = "used_cpu_user_main_thread", "used_cpu_sys_main_thread"
 _AOF = "eventloop_duration_aof_sum"
@@ -123,7 +123,7 @@ RATES = {
     _AOF: Metric("db.aof.wait_ratio", unit=1e-6),
     "eventloop_duration_cmd_sum": Metric("db.main_thread.commands_ratio", unit=1e-6),
 }
-"""A counter of ``INFO`` -> the metric that is its growth per second."""
+"""Counter of ``INFO`` -> metric for its growth per second."""
 
 LEVELS = {
     "connected_clients": Metric("db.connections"),
@@ -135,7 +135,7 @@ LEVELS = {
     "aof_rewrite_in_progress": Metric("db.aof.rewriting"),
     "rdb_bgsave_in_progress": Metric("db.snapshot_running"),
 }
-"""A field of ``INFO`` -> the metric for its present value."""
+"""Field of ``INFO`` -> metric for its current value."""
 
 _SETTINGS = {
     "maxmemory": "maxmemory",
@@ -143,12 +143,12 @@ _SETTINGS = {
     "maxclients": "maxclients",
     "hz": "configured_hz",
 }
-"""A setting -> the field of ``INFO`` with its value."""
+"""Setting -> field of ``INFO`` with its value."""
 _UNKNOWN = "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"
 
 
 def levels(info: Info) -> Iterator[Value]:
-    """Present values."""
+    """Return current values."""
     yield from levels_of(_that_apply(LEVELS, info), info)
     if info.get("maxclients"):
         yield Value("db.connections_ratio", "", info["connected_clients"] / info["maxclients"])
@@ -159,7 +159,7 @@ def levels(info: Info) -> Iterator[Value]:
 
 
 def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
-    """The growth of counters between two readings of one server."""
+    """Return the growth of counters between two readings of one server."""
     yield from rates_of(_that_apply(RATES, after), before, after, interval_s)
     busy = next(((name, unit) for name, unit in _BUSY if name in before and name in after), None)
     if busy is not None:
@@ -175,10 +175,10 @@ def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
 
 
 def _spins(before: Info, after: Info) -> bool:
-    """Whether the event loop polled without work, which the server counts as busy time.
+    """Return whether the event loop polled without work, which the server counts as busy time.
 
-    Since Valkey 8 the main thread polls while its I/O threads work: a loop that never sleeps does not show
-    how much of the time was work (valkey-io/valkey, issue 2065).
+    Since Valkey 8 the main thread polls while its I/O threads work. A loop that never sleeps does not show
+    how much of its time was work (valkey-io/valkey, issue 2065).
     """
     if int(str(after.get("valkey_version", "0")).partition(".")[0]) < _SPINNING:
         return False
@@ -186,14 +186,17 @@ def _spins(before: Info, after: Info) -> bool:
 
 
 def _that_apply(table: Mapping[str, Metric], info: Info) -> Mapping[str, Metric]:
-    """The table, without fields of the append-only file if there is no such file: they are 0 then."""
+    """Return the table without fields of the append-only file, if there is no such file: they are 0 then."""
     if info["aof_enabled"]:
         return table
     return {name: metric for name, metric in table.items() if not metric.metric.startswith("db.aof.")}
 
 
 def _cycles(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
-    """Cycles of the event loop: each serves all waiting clients, then writes and flushes once for all."""
+    """Return cycles of the event loop.
+
+    Each serves all waiting clients, then writes and flushes once for all.
+    """
     count = "eventloop_cycles"
     if count not in before or count not in after:
         return
@@ -203,7 +206,7 @@ def _cycles(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
 
 
 def _forks(before: Info, after: Info) -> Iterator[Value]:
-    """How long a fork stopped the main thread; of several forks in one interval, the last one."""
+    """Return how long a fork stopped the main thread; of several forks in one interval, the last one."""
     if "total_forks" not in before or "total_forks" not in after:
         return
     (forks,) = grown(before, after, "total_forks")
@@ -211,18 +214,18 @@ def _forks(before: Info, after: Info) -> Iterator[Value]:
 
 
 def longest(history: Iterable[Spike], reported: Spike | None) -> float | None:
-    """The longest delay (seconds) of a history since the last reading; None if there is none.
+    """Return the longest delay of a history since the last reading in seconds; None if there is none.
 
     Args:
-        history: oldest first.
-        reported: the last entry at the last reading; its second may have become worse since.
+        history: delays, oldest first.
+        reported: last entry at the last reading. The delay in its second may have grown since.
     """
     new = [each.longest_ms for each in history if reported is None or each > reported]
     return max(new) / 1000 if new else None
 
 
 def settings(info: Info) -> dict[str, str | None]:
-    """Settings that ``INFO`` reports; those of ``CONFIG GET`` alone are null."""
+    """Return the settings that ``INFO`` reports. Those that only ``CONFIG GET`` reports are null."""
     return {
         "appendonly": "yes" if info["aof_enabled"] else "no",
         **{name: None if field not in info else str(info[field]) for name, field in _SETTINGS.items()},
@@ -233,11 +236,11 @@ def settings(info: Info) -> dict[str, str | None]:
 def not_measured(
     info: Info, user: str, *, sees_latency: bool, notes_delays: bool | None
 ) -> Iterator[NotMeasured]:
-    """Metrics that this server, or this user's rights, do not provide.
+    """Return the metrics that this server, or the rights of this user, do not provide.
 
     Args:
-        info: its fields.
-        user: the collector's.
+        info: fields of ``INFO``.
+        user: user of the collector.
         sees_latency: whether the user may run ``LATENCY``.
         notes_delays: whether the server records delays; None without the right to see them.
     """
@@ -246,7 +249,7 @@ def not_measured(
         why = "this version does not report how long its event loop is at work"
         for metric in ("db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*"):
             yield NotMeasured(metric, "", why, newer)
-    # since the server was started
+    # values since the start of the server
     elif _ACTIVE not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):
         why = "while I/O threads are at work this version counts waiting for them as work of its main thread"
         yield NotMeasured("db.main_thread.busy_ratio", "", why, "upgrade to Valkey 9.1, or set io-threads 1")
@@ -278,7 +281,7 @@ def not_measured(
 
 
 class ValkeyCollector(ServerCollector):
-    """Reads the server's counters, and the delays that it recorded, at each reading."""
+    """Reads the counters of the server, and the delays that it recorded, at each reading."""
 
     KIND = "valkey"
 
@@ -291,7 +294,7 @@ class ValkeyCollector(ServerCollector):
         self._note_newest(first)
 
     def _refuse_others(self) -> None:
-        """Raise ``CollectorError`` for another server with the same protocol, and for an unknown version."""
+        """Raises ``CollectorError`` for another server with the same protocol, and for an unknown version."""
         absent = [name for name in NEEDED if name not in self._about]
         known = f"collector kind 'valkey' knows Valkey, and Redis from {OLDEST} on"
         if absent:
@@ -308,13 +311,13 @@ class ValkeyCollector(ServerCollector):
 
     def _questions(self) -> Mapping[str, ReadingQuestion]:
         if self._before is not None:
-            # For a kind that was new at the last reading, this reading has the first history.
+            # For a kind of delay that was new at the last reading, this reading has the first history.
             new = (self._before["answer"].events or frozenset()) - self._reported.keys()
             self._reported |= dict.fromkeys(new)
         return {"answer": asked(self._reported, sees_latency=self._sees_latency)}
 
     def _is_same_server(self, before: ServerReading, now: ServerReading) -> bool:
-        """An address may also have moved to a replica of the server."""
+        """Return whether the server is the same. An address may also have moved to a replica."""
         return bool(before["answer"].info["run_id"] == now["answer"].info["run_id"])
 
     def _on_another_server(self, now: ServerReading) -> None:
@@ -329,14 +332,17 @@ class ValkeyCollector(ServerCollector):
             yield from self._spikes(now["answer"])
 
     def _spikes(self, answer: ServerAnswer) -> Iterator[Value]:
-        """A kind of delay that occurred once is sent from then on, as null if there was no new one."""
+        """Return delays.
+
+        A kind of delay that occurred once is always sent, as null if there was no new one.
+        """
         for name, history in answer.histories.items():
             yield Value("db.spike_s", name, longest(history, self._reported[name]))
             if history:
                 self._reported[name] = history[-1]
 
     def _note_newest(self, answer: ServerAnswer) -> None:
-        """Note the newest delay of each kind: earlier ones occurred before the collector started."""
+        """Record the newest delay of each kind. Earlier ones occurred before the collector started."""
         histories = self._ask(asked(answer.events)).histories if answer.events else {}
         self._reported = {name: history[-1] for name, history in histories.items() if history}
 
@@ -364,7 +370,7 @@ class ValkeyCollector(ServerCollector):
 
 
 class ValkeyKind(ServerKind):
-    """The kind ``valkey`` of farm.yaml: Valkey of any version, Redis from 5 on."""
+    """Collector kind ``valkey`` of farm.yaml: Valkey of any version, Redis from 5 on."""
 
     name = "valkey"
     product = "Valkey or Redis"

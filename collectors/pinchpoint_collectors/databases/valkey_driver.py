@@ -1,4 +1,4 @@
-"""A connection to a Valkey or Redis by valkey-py."""
+"""A connection to a Valkey or Redis server by valkey-py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint_collectors.errors import CollectorError
 
 
 class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]]):
-    """A connection by valkey-py. One question is several commands, sent in one exchange.
+    """A connection by valkey-py. One question consists of several commands, sent in one exchange.
 
     For a refused command, the answers contain a ``RefusedError``.
     """
@@ -35,18 +35,18 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
         try:
             pool: ConnectionPool = ConnectionPool.from_url(_server_url(target))  # type: ignore[no-untyped-call]
         except ValueError as error:
-            # The library's message may quote a part of the password, so it is not shown.
+            # The message of the library may quote a part of the password, so it is not shown.
             remedy = "correct the url in farm.yaml"
             raise self.error("the url, or a setting in it, cannot be read", remedy) from error
         login = {key: of for key, of in (("username", target.user), ("password", target.password)) if of}
-        # Only AUTH is sent on connecting: SELECT and CLIENT SETINFO would need further rights.
+        # Only AUTH is sent on connecting, because SELECT and CLIENT SETINFO would need further rights.
         pool.connection_kwargs |= {"db": 0, "lib_name": None, "lib_version": None, **login}
         pool.connection_kwargs |= {"socket_timeout": self.answer_s, "socket_connect_timeout": CONNECT_S}
         self.user = str(pool.connection_kwargs.get("username") or "default")
         return Valkey(connection_pool=pool)
 
     def _run(self, link: Valkey, question: tuple[tuple[str, ...], ...]) -> list[Any]:
-        exchange: Any = link.pipeline(transaction=False)  # the library does not type its arguments
+        exchange: Any = link.pipeline(transaction=False)  # the library has no type hints for its arguments
         for command in question:
             exchange.execute_command(*command)
         answers = exchange.execute(raise_on_error=False)
@@ -67,7 +67,7 @@ class ValkeyServerConnection(ServerConnection[Valkey, tuple[tuple[str, ...], ...
 
 
 def _server_url(target: DatabaseTarget) -> str:
-    """The URL of one server, also if the endpoint names several nodes or Sentinels."""
+    """Return the URL of one server, also if the endpoint names several nodes or Sentinels."""
     if target.url.partition("://")[0] not in valkey_urls.SCHEMES:
         return target.own_url
     url = valkey_urls.read(target.url)

@@ -1,1 +1,1 @@
-"""Prometheus exporters: the metrics of their series, and the Prometheus server."""
+"""Reads Prometheus exporters: the metrics of their series, and the Prometheus server."""

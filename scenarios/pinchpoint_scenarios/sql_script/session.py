@@ -22,7 +22,7 @@ TOO_MANY_ROWS = "too_many_rows"
 r"""Outcome of a script whose query returned more than one row for ``\gset``."""
 
 _Step = Callable[[Record], None]
-"""Runs one statement and reports a failure."""
+"""Runs one command of a script. The argument records operations."""
 
 
 class ScriptSession:
