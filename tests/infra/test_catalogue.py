@@ -234,7 +234,7 @@ def test_the_figures_the_verdict_rests_on() -> None:
 
 
 def test_credits_are_those_the_sources_count() -> None:
-    """A P10 and every bursting gp2 volume save 5.4 million I/Os."""
+    """A P10 and every bursting gp2 volume accumulate credits for 5.4 million I/Os."""
     saving = {
         n: e for n, e in catalogue().items() if n == "azure/p10" or (n.startswith("aws/gp2-") and e.burst)
     }

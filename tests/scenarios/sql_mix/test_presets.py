@@ -63,7 +63,7 @@ def by_preset(own_server: Server) -> dict[str, Asked]:
 
 
 def test_log_heavy_waits_for_the_log(by_preset: dict[str, Asked]) -> None:
-    """log-heavy: nearly every operation is a small commit with a flush."""
+    """In preset log-heavy nearly every operation is a small commit with a flush."""
     found = by_preset["log-heavy"]
     assert 0.8 < found.flushes < 1.05
     assert found.wal_bytes < 4000
@@ -76,7 +76,7 @@ def test_data_heavy_writes_whole_pages(by_preset: dict[str, Asked]) -> None:
 
 
 def test_bulk_moves_the_most_bytes(by_preset: dict[str, Asked]) -> None:
-    """bulk: tens of kilobytes per operation with few flushes."""
+    """In preset bulk each operation writes tens of kilobytes with few flushes."""
     assert by_preset["bulk"].wal_bytes > 20_000
     assert by_preset["bulk"].wal_bytes > 4 * max(
         by_preset[name].wal_bytes for name in PRESETS if name != "bulk"
@@ -84,13 +84,13 @@ def test_bulk_moves_the_most_bytes(by_preset: dict[str, Asked]) -> None:
 
 
 def test_tempdb_alone_writes_temporary_files(by_preset: dict[str, Asked]) -> None:
-    """tempdb: half of its operations sort 2 MiB each in temporary files; the other presets use none."""
+    """In preset tempdb half of the operations sort 2 MiB in temporary files; other presets use none."""
     assert 0.6 * 2**20 < by_preset["tempdb"].temporary_bytes < 2 * 2**20
     assert all(found.temporary_bytes == 0 for name, found in by_preset.items() if name != "tempdb")
     assert by_preset["tempdb"].flushes < 0.05
 
 
 def test_read_mostly_hardly_ever_waits_for_the_log(by_preset: dict[str, Asked]) -> None:
-    """read-mostly: one operation in ten writes."""
+    """In preset read-mostly one operation in ten writes."""
     assert 0.03 < by_preset["read-mostly"].flushes < 0.2
     assert by_preset["read-mostly"].flushes < 0.5 * by_preset["balanced"].flushes

@@ -50,7 +50,7 @@ def measured(suite: str, name: str, stdout: str = "", stderr: str = "") -> dict[
 
 
 def test_dd_by_hand() -> None:
-    """dd: 67,108,864 bytes in 0.0428953 s are 1,564,480,584 bytes/s, 1,492 I/Os of 1 MiB per second."""
+    """From dd's 67,108,864 bytes in 0.0428953 s come 1,564,480,584 bytes/s, or 1,492 I/Os/s of 1 MiB."""
     assert copied(DD) == (67108864, 0.0428953)
     one = measured("sequential", "dd write, 1 outstanding", stderr=DD)["dd write"]
     assert one.write_bytes_per_s == pytest.approx(1564480584, rel=1e-6)
@@ -63,14 +63,14 @@ def test_dd_by_hand() -> None:
 
 
 def test_hdparm_by_hand() -> None:
-    """hdparm: 602 MiB in 3 s are 210,414,250 bytes per second."""
+    """From hdparm's 602 MiB in 3 s come 210,414,250 bytes per second."""
     assert timed(HDPARM, "") == (602 * 2**20, 3.0)
     one = measured("sequential", "hdparm read", HDPARM)["hdparm read"]
     assert one.read_bytes_per_s == pytest.approx(210414250.7)
 
 
 def test_bonnie_s_large_file_by_hand() -> None:
-    """bonnie++: 745,124 KiB/s written, 980,550 rewritten, 1,203,968 read, 812.5 seeks/s, maximum times."""
+    """The rates, seeks and maximum times of bonnie++'s large file are the ones computed by hand."""
     found = measured("bonnie", "bonnie++ large file", LARGE)
     assert found["bonnie block write"].write_bytes_per_s == 745124 * 1024
     assert found["bonnie block write"].max_s == pytest.approx(0.00565)
@@ -84,7 +84,7 @@ def test_bonnie_s_large_file_by_hand() -> None:
 
 
 def test_bonnie_s_small_files_by_hand() -> None:
-    """bonnie++: files per second; +++++, too fast to measure, has no figure, not 0."""
+    """Rates of bonnie++'s small files are per second; +++++ (too fast to measure) has no figure, not 0."""
     found = measured("bonnie", "bonnie++ small files", SMALL)
     assert found["bonnie create files in order"].writes_per_s == 9120
     assert found["bonnie create files in order"].max_s == pytest.approx(0.000586)
