@@ -1,1 +1,1 @@
-"""Farms: the embedded one, and the catalogue of disks and machines."""
+"""Runs the embedded farm, emulates disks and faults, and has the catalogue of disks and machines."""

@@ -13,7 +13,7 @@ from pinchpoint_collectors.common.names import allowed
 
 
 class UnknownProfile(KeyError):  # noqa: N818 -- named for what it says
-    """A name the catalogue does not have."""
+    """The catalogue has no entry with this name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -66,7 +66,7 @@ class Profile:
 
 
 def profile(name: str) -> Profile:
-    """The entry of that name. Raises UnknownProfile, which lists all names and the nearest."""
+    """Return the entry with a name. Raises UnknownProfile, which lists all names and the nearest one."""
     entries = catalogue()
     if name not in entries:
         raise UnknownProfile(f"{name!r} is not in the catalogue; {allowed(name, entries)}")
@@ -74,7 +74,7 @@ def profile(name: str) -> Profile:
 
 
 def series(entry: Profile) -> tuple[Profile, ...]:
-    """The entries of the same product series, this one included, in the catalogue's order.
+    """Return the entries of the same product series in the order of the catalogue, including this entry.
 
     Their names differ in the size alone: ``azure/p10`` and ``azure/p20``, ``azure/d2s_v5`` and
     ``azure/d4s_v5``, ``aws/m5.large`` and ``aws/m5.xlarge``, ``aws/gp3-baseline`` and ``aws/gp3-max``.
@@ -84,7 +84,10 @@ def series(entry: Profile) -> tuple[Profile, ...]:
 
 
 def _series(name: str) -> tuple[str, str]:
-    """(vendor, name without its size): a size is a word after a point or dash, else the first number."""
+    """Return the vendor and the name without its size.
+
+    The size is the word after a point or dash, or else the first number.
+    """
     vendor, _, rest = name.partition("/")
     for mark in (".", "-"):
         if mark in rest:
@@ -94,7 +97,7 @@ def _series(name: str) -> tuple[str, str]:
 
 @cache
 def catalogue() -> Mapping[str, Profile]:
-    """Every entry, by name."""
+    """Return name -> entry of the catalogue."""
     from ruamel.yaml import YAML  # noqa: PLC0415 -- most verdicts need no entry, and it takes a fifth of a second
 
     text = files("pinchpoint_infra").joinpath("catalogue.yaml").read_text(encoding="utf-8")

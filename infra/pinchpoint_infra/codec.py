@@ -1,4 +1,4 @@
-"""Records from JSON: dataclasses of plain types, of paths and of other such records."""
+"""Converts JSON to records: dataclasses of plain types, paths and other such records."""
 
 from __future__ import annotations
 
@@ -10,5 +10,8 @@ T = TypeVar("T")
 
 
 def record(kind: type[T], content: Any) -> T:
-    """The record whose ``dataclasses.asdict`` gave ``content``. Raises ``ValueError`` for other content."""
+    """Return the record with the content of ``dataclasses.asdict``.
+
+    Raises ``ValueError`` for other content.
+    """
     return TypeAdapter(kind).validate_python(content)

@@ -1,4 +1,4 @@
-"""Finds free ports of this machine."""
+"""Finds free ports on this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface without a listening process."""
+    """Return a TCP port of the loopback interface on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The names of an embedded farm's servers: of a tier with one host the tier's, else ``tier.host``."""
+"""Names the servers of an embedded farm: ``tier`` for a tier with one host, else ``tier.host``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class Server(NamedTuple):
     """One server of an embedded farm.
 
     Attributes:
-        name: ``tier``; ``tier.host`` where the tier has several hosts.
-        tier: its tier.
-        host: its host in the farm: the tier's name with a number.
+        name: ``tier``, or ``tier.host`` if the tier has several hosts.
+        tier: tier of the server.
+        host: host in the farm: name of the tier with a number.
     """
 
     name: str
@@ -20,6 +20,6 @@ class Server(NamedTuple):
 
 
 def servers_of(tier: str, hosts: int) -> tuple[Server, ...]:
-    """The servers of a tier with that number of hosts."""
+    """Return the servers of a tier with a number of hosts."""
     names = [f"{tier}{number}" for number in range(1, hosts + 1)]
     return tuple(Server(tier if hosts == 1 else f"{tier}.{host}", tier, host) for host in names)

@@ -1,1 +1,1 @@
-"""Workload drivers, independent of Locust, plans and reports."""
+"""Workload drivers. They are independent of Locust, plans and reports."""

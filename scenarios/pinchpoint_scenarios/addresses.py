@@ -1,4 +1,4 @@
-"""Formats an endpoint for people: its address without its login."""
+"""Formats an endpoint for messages: its address without its login."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from .contract import Endpoint
 from .errors import EndpointUnreachable
 
 _PLACE = ("dsn", "host", "hostaddr", "port", "service")
-"""Parameters of a URL without a host that contain the server's place."""
+"""URL parameters that contain the server's address if the URL has no host."""
 _SHORT = 4
-"""A shorter secret occurs in words and host names by chance: it is replaced only as a whole word."""
+"""Length below which a secret is replaced only as a whole word, because it may be part of words and host
+names."""
 _ALONE = r"(?<![\w.-]){}(?![\w-]|\.\w)"
 
 
 def place(endpoint: Endpoint) -> str:
-    """``endpoint sql (127.0.0.1:5432)``: the endpoint's name and its host and port, or its path."""
+    """Return an endpoint with its host and port, or its path: ``endpoint sql (127.0.0.1:5432)``."""
     if "://" not in endpoint.url:
         return f"endpoint {endpoint.name} ({endpoint.url})"
     parts = urlsplit(endpoint.url)
     where = parts.netloc.rpartition("@")[2]
-    if not where:  # the query contains the place; no other part of it is shown
+    if not where:  # the query contains the address; no other part of the query is shown
         where = "&".join(part for part in parts.query.split("&") if part.partition("=")[0].lower() in _PLACE)
     return f"endpoint {endpoint.name} ({where})"
 
 
 def within(endpoint: Endpoint, inside: str) -> str:
-    """``database loadtest, schema pinchpoint_orders``: with the database that the URL names."""
+    """Return a schema with the database in the URL: ``database loadtest, schema pinchpoint_orders``."""
     database = unquote(urlsplit(endpoint.url).path.strip("/")) if "://" in endpoint.url else ""
     return f"database {database}, {inside}" if database else f"its default database, {inside}"
 
 
 def without_secrets(text: str, endpoint: Endpoint) -> str:
-    """A server's message, with the endpoint's secrets (plain and URL-encoded) replaced by ``***``."""
+    """Return a server's message with the endpoint's secrets (plain and URL-encoded) replaced by ``***``."""
     secrets = {value for name, value in endpoint.options.items() if name not in endpoint.public}
     if "://" in endpoint.url:
         user_and_password = urlsplit(endpoint.url).netloc.rpartition("@")[0]
@@ -47,5 +48,5 @@ def without_secrets(text: str, endpoint: Endpoint) -> str:
 
 
 def unreachable(endpoint: Endpoint, cause: str, remedy: str) -> EndpointUnreachable:
-    """The error for an endpoint that cannot be used: ``endpoint NAME (HOST:PORT): CAUSE; REMEDY``."""
+    """Return the error for an endpoint that cannot be used: ``endpoint NAME (HOST:PORT): CAUSE; REMEDY``."""
     return EndpointUnreachable(f"{place(endpoint)}: {cause}; {remedy}")

@@ -1,10 +1,10 @@
-"""The contract between a workload driver and the load engine.
+"""Contract between a workload driver and the load engine.
 
-A *scenario* is created once in every process that takes part; exactly one process calls ``prepare`` and
-``finish``. A *session* is one connection of it: one user of a closed load, one slot of an open one. The load
-engine decides when a session performs; the session decides what it performs and takes the time. Drivers block
-in the ordinary way (sockets, ``time.sleep``): the load engine makes blocking cooperative. Drivers that wait
-inside C code declare this (``Blocking``).
+Every process of a run creates the *scenario* once. Exactly one process calls ``prepare`` and ``finish``. A
+*session* is one connection of a scenario: one user of a closed load, or one slot of an open load. The load
+engine decides when a session performs an operation. The session chooses the operation and measures its time.
+Drivers block in the ordinary way (sockets, ``time.sleep``), and the load engine makes blocking cooperative.
+Drivers that wait inside C code declare this (``Blocking``).
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict
 
 OK = "ok"
-"""The outcome of a successful operation; any other outcome is the name of its failure."""
+"""Outcome of a successful operation. Any other outcome is the name of a failure."""
 
 PAUSE = "/pause"
-"""The stage in which a session waits by itself between two operations, as a replay does as captured."""
+"""Stage in which a session waits between two operations, such as for the pauses of a captured load."""
 
 
 class Params(BaseModel):
-    """Base of every scenario's parameters: unknown fields are errors, values never change."""
+    """Base class of the parameters of a scenario. Unknown fields are errors, and values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def paths(self) -> tuple[str, ...]:
-        """The local files and folders that these parameters name."""
+        """Return the local files and folders that the parameters name."""
         return ()
 
 
 class FileParams(Params):
-    """Base of parameters that name the user's files.
+    """Base class of parameters that name files of the user.
 
-    The files are read when needed, so each machine that generates load needs them at the same place.
+    The files are read when needed, so each machine that generates load needs them at the same path.
     """
 
     @classmethod
     @abstractmethod
     def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-        """A plan's parameters, with paths made absolute from the plan's folder.
+        """Return a plan's parameters with paths made absolute from the folder of the plan.
 
-        A value that is not a path is left as it is; validation reports it.
+        A value that is not a path is not changed; validation reports it.
         """
 
     @abstractmethod
@@ -65,13 +65,13 @@ its ``url`` may be empty, and the option ``device`` then names it."""
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One entry of farm.yaml's ``endpoints``, with ``${ENV}`` expanded.
+    """One entry in ``endpoints`` of farm.yaml, with ``${ENV}`` replaced.
 
     Attributes:
-        name: ``sql``, ``nosql``, ``sharepoint``, ``web``, ``search``, ``files``.
-        url: its address; for ``files`` an absolute path.
-        options: the other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
-        public: options whose values may be shown; all other values are secrets.
+        name: name of the endpoint: ``sql``, ``nosql``, ``sharepoint``, ``web``, ``search``, ``files``.
+        url: address; for ``files`` an absolute path.
+        options: other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
+        public: names of options whose values may be shown. All other values are secrets.
     """
 
     name: str
@@ -84,16 +84,17 @@ class Record(Protocol):
     """Receives one finished operation."""
 
     def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
-        """Count and time one operation.
+        """Count one operation and record its time.
 
         Args:
-            operation: its name. A name with a ``/`` is a *stage* of the operation before the slash
-                (``document:intranet/fetch``): it is timed, but does not count as throughput.
+            operation: name of the operation. A name with a ``/`` is a *stage* of the operation before the
+                slash (``document:intranet/fetch``): its time is recorded, but it does not count as
+                throughput.
             outcome: ``"ok"`` or the name of the failure.
-            start_ns: ``time.perf_counter_ns()`` at its actual begin; 0 if unknown: the operation is counted,
-                and not timed.
-            end_ns: the same at its end.
-            size_bytes: payload moved.
+            start_ns: ``time.perf_counter_ns()`` at the actual begin; 0: unknown, so the operation is counted
+                but its time is not recorded.
+            end_ns: ``time.perf_counter_ns()`` at the end.
+            size_bytes: payload of the operation in bytes.
         """
         ...
 
@@ -102,10 +103,10 @@ class Session(Protocol):
     """One connection of a scenario."""
 
     def perform(self, record: Record) -> bool:
-        """Do one operation and record it; False when no work is left (at the end of a crawl).
+        """Do one operation and record it. Returns False when no work is left (at the end of a crawl).
 
-        A failure of the farm is an outcome, never an exception; after one the session must be usable again
-        (it reconnects by itself). An exception is an internal error and makes the run invalid.
+        A failure of the farm is an outcome and never an exception. After a failure the session must be usable
+        again, so it reconnects by itself. An exception is an internal error and makes the run invalid.
         """
         ...
 
@@ -119,18 +120,18 @@ class ScenarioContext:
     """The inputs of a scenario.
 
     Attributes:
-        name: its name in the plan (``orders``), which is part of the names of its data.
-        endpoints: the farm's endpoints by name.
-        params: its parameters, validated by its ``params_model``.
-        seed: the plan's seed.
-        worker: this process's number among the workers, from 0.
-        workers: number of workers at the start; later ones have higher numbers.
-        repeat_s: work with an end (a crawl) that ends within this many seconds of its first start is started
-            again; 0: only once; None: always again.
-        event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
-        resume: whether ``prepare`` continues a killed crawl instead of starting anew.
-        take_over: the owner of this scenario's data in a store is dead: this run becomes the owner.
-        reset_index: names, typed by the user, of the farm's own indexes to reset; empty: none.
+        name: name of the scenario in the plan (``orders``), which is part of the names of its data.
+        endpoints: name -> endpoint of the farm.
+        params: parameters of the scenario, validated by its ``params_model``.
+        seed: seed of the plan.
+        worker: number of this process among the workers, from 0.
+        workers: number of workers at the start. Workers that join later have higher numbers.
+        repeat_s: work with an end (a crawl) is started again if it ends within this many seconds of its first
+            start; 0: never; None: always.
+        event: writes a line to events.jsonl of the run: ``event("crawl_ended", sources=[...])``.
+        resume: whether ``prepare`` continues an interrupted crawl instead of starting a new one.
+        take_over: whether this run becomes the owner of the scenario's data in a store, whose owner has died.
+        reset_index: names of the farm's own indexes to reset, typed by the user; empty: none.
     """
 
     name: str
@@ -152,7 +153,7 @@ class Target:
 
     Attributes:
         place: the server or folder, without secrets: ``endpoint sql (db1:5432)``.
-        inside: its part: a schema, a prefix of keys, an index, a site.
+        inside: part of the place: a schema, a prefix of keys, an index, a site.
         use: ``written`` or ``read``.
     """
 
@@ -163,12 +164,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Something that ``prepare`` makes.
+    """Data that ``prepare`` creates.
 
     Attributes:
-        what: ``table data``.
-        rows: number of its rows; None: unknown.
-        size_bytes: their payload, or the size of a table with a known number of pages; None: unknown.
+        what: description, such as ``table data``.
+        rows: number of rows; None: unknown.
+        size_bytes: payload of the rows in bytes, or size of a table with a known number of pages; None:
+            unknown.
         note: further information.
     """
 
@@ -180,14 +182,14 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One kind of operation.
+    """One kind of operation of the load.
 
     Attributes:
-        operation: its name.
-        what: the statement, request or job, in words.
-        share: its share of all operations, 0 to 1; None: unknown.
+        operation: name of the operation.
+        what: description of the statement, request or job.
+        share: share of all operations, 0 to 1; None: unknown.
         rows: number of rows that one operation writes; None: unknown.
-        size_bytes: payload that one operation writes; None: unknown.
+        size_bytes: payload in bytes that one operation writes; None: unknown.
     """
 
     operation: str
@@ -202,11 +204,11 @@ class Intent:
     """What a scenario would do to a farm.
 
     Attributes:
-        targets: every place.
-        prepared: the data created before the load.
-        sent: every kind of operation of the load.
-        removed: what is removed afterwards, and what stays; one sentence.
-        at_most: the total number of operations at any load (of a capture, a suite); None: unlimited.
+        targets: all places that it reads or writes.
+        prepared: data created before the load.
+        sent: all kinds of operations of the load.
+        removed: sentence on what is removed afterwards and what stays.
+        at_most: total number of operations at any load, for a capture or a suite; None: unlimited.
         notes: further sentences for the user.
     """
 
@@ -219,22 +221,25 @@ class Intent:
 
 
 class Scenario(Protocol):
-    """A workload driver, as named by ``use:`` in plan.yaml."""
+    """A workload driver, named by ``use:`` in plan.yaml."""
 
     use: ClassVar[str]
-    """The name in plan.yaml: ``full-crawl``."""
+    """Name in plan.yaml, such as ``full-crawl``."""
     needs: ClassVar[frozenset[str]]
-    """The endpoints that the scenario needs."""
+    """Names of the endpoints that the scenario needs."""
     writes: ClassVar[bool]
-    """Whether the scenario writes to the farm: such scenarios refuse ``environment: production``."""
+    """Whether the scenario writes to the farm.
+
+    Such a scenario is refused with ``environment: production``.
+    """
     ends: ClassVar[bool]
-    """Whether the scenario ends by itself: a plan with ``until: done`` needs such a scenario."""
+    """Whether the scenario ends by itself. A plan with ``until: done`` needs such a scenario."""
     params_model: ClassVar[type[Params]]
 
     def __init__(self, context: ScenarioContext) -> None: ...
 
     def check(self) -> Mapping[str, Any]:
-        """Connect to every endpoint that the scenario will use, without changing anything.
+        """Connect to every endpoint that the scenario uses, without changing anything.
 
         Returns facts for the manifest (server versions, settings). Raises ``EndpointUnreachable`` with one
         sentence: the endpoint, what was tried, the answer, the remedy. Never shows a password.
@@ -242,7 +247,7 @@ class Scenario(Protocol):
         ...
 
     def intent(self) -> Intent:
-        """What the scenario would do, for ``run --dry-run``: writes nothing, and reads as little as possible.
+        """Return what the scenario would do, for ``run --dry-run``. Writes nothing and reads little.
 
         Raises the same errors as ``check`` if the needed information is not readable.
         """
@@ -256,54 +261,59 @@ class Scenario(Protocol):
         ...
 
     def session(self, number: int) -> Session:
-        """Open session ``number`` (unique over all workers); deterministic for the seed and this number."""
+        """Open a session. ``number`` is unique over all workers.
+
+        The session depends only on this number and on the seed.
+        """
         ...
 
     def finish(self, *, keep_data: bool) -> None:
-        """Remove what ``prepare`` created, and only that, unless ``keep_data``.
+        """Remove what ``prepare`` created, and nothing else, unless ``keep_data``.
 
-        Also called after failures.
+        It is also called after failures.
         """
         ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """Additional methods of a scenario whose interrupted work can be continued."""
+    """Further methods of a scenario whose interrupted work can be continued."""
 
     @property
     def resumable(self) -> bool:
-        """Whether the work stays on the farm to be continued (``ScenarioContext.resume``)."""
+        """Return whether the work stays on the farm and can be continued (``ScenarioContext.resume``)."""
         ...
 
 
 @runtime_checkable
 class Verified(Protocol):
-    """Additional methods of a scenario that can verify afterwards that its writes exist."""
+    """Further methods of a scenario that can verify afterwards that its writes exist."""
 
     @property
     def verify_within_s(self) -> float:
-        """The time limit of ``verify``."""
+        """Return the time limit of ``verify`` in seconds."""
         ...
 
     def verify(self) -> None:
-        """Look, and report the result by ``ScenarioContext.event``.
+        """Check the writes and report the result by ``ScenarioContext.event``.
 
-        Called once in every process that opened sessions, after the load, when they are closed; the farm may
-        have crashed and restarted meanwhile.
+        It is called once in every process that opened sessions, after the load, when the sessions are closed.
+        The farm may have crashed and restarted meanwhile.
         """
         ...
 
 
 @runtime_checkable
 class Blocking(Protocol):
-    """Additional methods of a scenario whose driver may wait inside C code, such as ODBC drivers."""
+    """Further methods of a scenario whose driver may wait inside C code, such as an ODBC driver."""
 
     @property
     def blocks(self) -> bool:
-        """Whether the driver does: then each session is opened, performs and closes in a thread.
+        """Return whether the driver waits inside C code.
 
-        The load engine gives each session one thread. Sessions take the time in that thread, so the switch
-        between threads is not part of an operation.
+        If so, each session opens, performs and closes in a thread.
+
+        The load engine gives each session one thread. A session measures times in that thread, so that the
+        switch between threads is not part of an operation.
         """
         ...

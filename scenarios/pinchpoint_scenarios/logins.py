@@ -1,4 +1,4 @@
-"""The logins of a site: the values of ``auth``, and the options of each."""
+"""Lists the logins of a site: the values of ``auth``, and the options of each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOGINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("tenant", "client", "certificate", "password"),
     ),
 }
-"""``auth`` -> its sets of options, the smallest first."""
+"""``auth`` -> sets of options, the smallest first."""
 
 LOGIN_OPTIONS = tuple(dict.fromkeys(name for ways in LOGINS.values() for way in ways for name in way))
 """All options of a login."""
 
 
 def missing(auth: str, given: Collection[str]) -> tuple[str, ...]:
-    """The options that ``auth`` still needs; of several sets, those of the nearest one."""
+    """Return the options that ``auth`` still needs; of several sets, those of the nearest one."""
     return min((tuple(name for name in way if name not in given) for way in LOGINS[auth]), key=len)

@@ -1,4 +1,4 @@
-"""A farm's content: which files are documents, their text, and how the farm is filled with them.
+"""Handles the content of a farm: recognises documents, extracts their text, and fills the farm with them.
 
 Import ``filling.ingest`` from its module: the search tier and its readers must load no database driver.
 """

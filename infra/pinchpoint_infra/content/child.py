@@ -1,9 +1,9 @@
-"""A child process that does pieces of work: see ``processes``.
+"""Runs pieces of work in a child process (see ``processes``).
 
-``python -m pinchpoint_infra.content.child DESCRIPTOR LIMITED CORES`` runs the work that arrives on that
-socket, on those cores, until the parent closes the socket: the child never outlives its parent. A signal
-without a handler ends it, in any library, if one piece takes too long (LIMITED is 1) or the parent closes the
-socket meanwhile.
+``python -m pinchpoint_infra.content.child DESCRIPTOR LIMITED CORES`` runs the work that arrives on the
+socket, on the given cores, until the parent closes the socket. The child never outlives its parent: a signal
+without a handler ends it, in any library, if the parent closes the socket, or if a piece of work takes too
+long and LIMITED is 1.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _serve(link: Connection, *, limited: bool) -> None:
 
 @contextlib.contextmanager
 def _within_limits() -> Iterator[None]:
-    """SIGPROF or SIGALRM ends this process at the limit."""
+    """Let SIGPROF or SIGALRM end this process at the limits of CPU time and wall-clock time."""
     signal.setitimer(signal.ITIMER_PROF, CPU_S)
     signal.setitimer(signal.ITIMER_REAL, WITHIN_S)
     yield
@@ -55,35 +55,35 @@ def _within_limits() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ended_with(link: Connection) -> Iterator[None]:
-    """SIGIO ends this process when the socket is closed: the parent may have been killed.
+    """Let SIGIO end this process when the socket is closed, because the parent may have been killed.
 
-    The signal also comes when the parent has read an answer, so the socket's state is checked.
+    The signal also arrives after the parent has read an answer, so the state of the socket is checked.
 
     PR_SET_PDEATHSIG is no alternative: it follows the parent's thread, not its process.
     """
     flags = fcntl.fcntl(link.fileno(), fcntl.F_GETFL)
     fcntl.fcntl(link.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
-    if link.poll(0):  # closed already: nothing else arrives before the answer
+    if link.poll(0):  # the socket is closed already: nothing else can arrive before the answer
         sys.exit(0)
     yield
     fcntl.fcntl(link.fileno(), fcntl.F_SETFL, flags)
 
 
 def main() -> None:
-    """Entry of the process."""
+    """Run the process."""
     descriptor, limited, cores = int(sys.argv[1]), sys.argv[2] == "1", sys.argv[3]
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
     if limited:
         comm = Path("/proc/self/comm")
-        if comm.exists():  # elsewhere than on Linux the name is the interpreter's
+        if comm.exists():  # elsewhere than on Linux, the process has the name of the interpreter
             comm.write_text("pp-reader")
-        with contextlib.suppress(ValueError, OSError):  # a system without this limit, or with a lower one
+        with contextlib.suppress(ValueError, OSError):  # the system lacks this limit, or has a lower one
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     with contextlib.suppress(BrokenPipeError, ConnectionResetError), Connection(descriptor) as link:
         fcntl.fcntl(link.fileno(), fcntl.F_SETOWN, os.getpid())
-        # Nothing but the end comes before the answer.
+        # Only the end of the connection can arrive before the answer.
         signal.signal(signal.SIGIO, lambda *_: os._exit(0) if link.poll(0) else None)
         _serve(link, limited=limited)
 

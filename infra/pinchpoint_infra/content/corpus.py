@@ -1,4 +1,4 @@
-"""A corpus: the documents of a folder, in path order."""
+"""Reads a corpus: the documents of a folder, in path order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CorpusEntry:
     """One document of a corpus.
 
     Attributes:
-        path: relative to the corpus, as bytes: a name need not be text.
+        path: path relative to the corpus, as bytes, because a file name need not be text.
         content: the stored bytes.
         document: kind and text of the content.
         modified_s: seconds since 1970.
@@ -64,11 +64,11 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """The document's name: its path, in printable characters."""
+        """Return the name of a document: its path in printable characters."""
         return os.fsencode(self.root).decode("utf-8", "backslashreplace")
 
     def files(self) -> list[bytes]:
-        """Paths of all regular files, in path order; everything else is counted as skipped."""
+        """Return the paths of all regular files in path order. Everything else is counted as skipped."""
         result: list[bytes] = []
         folders = [b""]
         root = os.fsencode(self.root)
@@ -91,24 +91,24 @@ class Folder:
         return sorted(result)
 
     def entry(self, path: bytes) -> CorpusEntry:
-        """The document in one of the files. Raises NotADocumentError with the reason in words."""
+        """Return the document in a file. Raises NotADocumentError with the reason."""
         content, modified_s = self._read(path)
         return CorpusEntry(path, content, identify(content), modified_s)
 
     def content(self, path: bytes) -> bytes:
-        """The bytes of a file. Raises NotADocumentError if the file no longer exists."""
+        """Return the bytes of a file. Raises NotADocumentError if the file no longer exists."""
         return self._read(path)[0]
 
     @staticmethod
     def shuffled(paths: list[bytes]) -> list[bytes]:
-        """An order as good as random, the same whenever the folder is the same.
+        """Return the files in a random order that is the same for the same folder.
 
         With this order, the first documents are spread over the folder.
         """
         return sorted(paths, key=lambda path: hashlib.blake2b(path, digest_size=8).digest())
 
     def _read(self, path: bytes) -> tuple[bytes, float]:
-        """Read without following a link or waiting for a pipe that replaced the file since the listing."""
+        """Read a file without following a link, and without waiting for a pipe that has replaced the file."""
         where = os.path.join(os.fsencode(self.root), path)  # noqa: PTH118 -- names are bytes
         try:
             descriptor = os.open(where, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

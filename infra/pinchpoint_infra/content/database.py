@@ -1,7 +1,7 @@
-"""The content database: the tables of the SharePoint-style site, and how they are filled.
+"""Creates and fills the content database: the tables of the SharePoint-style site.
 
-A document has its own bytes, or those of another document (``content_of``): a further copy is a row without
-bytes. So 100,000 documents take the space of the distinct ones alone.
+A document has its own bytes, or refers to another document with the same bytes (``content_of``). A copy is a
+row without bytes, so 100,000 documents take the space of the distinct documents only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AMBIGUOUS = re.compile("[\uf080-\uf0ff]")
 
 
 def readable(name: bytes) -> str:
-    """A name as text, different names as different texts.
+    """Return a file name as text. Different names become different texts.
 
     Decode UTF-8. Every other byte becomes a character of Unicode's private use area, which all databases and
     JSON readers accept. The bytes of such a character are mapped, too, so that two names never become the
@@ -38,9 +38,9 @@ def _private(stray: bytes) -> str:
 
 
 SITE = "/sites/corpus"
-"""Server-relative path of the site; a document's is ``/sites/corpus/LIST/PATH``."""
+"""Server-relative path of the site. The path of a document is ``/sites/corpus/LIST/PATH``."""
 ROOT_LIST = "Documents"
-"""The list of files outside of folders; if a folder has this name, the list's name is extended."""
+"""Title of the list of files outside of folders. If a folder has the same name, the title is extended."""
 _LATEST_S = 253_402_300_799  # the end of the year 9999: a file system may have later times, a date cannot
 
 _TABLES = """
@@ -83,7 +83,7 @@ ALTER TABLE documents ADD FOREIGN KEY (content_of) REFERENCES documents;
 CREATE INDEX ON lists (key);
 CREATE INDEX ON folders (address);
 CREATE INDEX ON folders (parent, id);
-"""  # after the loading: a quarter of the work; the source of a copy may have been deleted meanwhile
+"""  # indexes after loading need a quarter of the time; the source of a copy may have been deleted meanwhile
 _STATISTICS = "ANALYZE"
 _COLUMNS = {
     "id": "int4",
@@ -100,21 +100,27 @@ _COLUMNS = {
 
 
 def address(path: str) -> bytes:
-    """The key of a server-relative path in any case: a path may be longer than an index entry."""
+    """Return the key of a server-relative path in any letter case.
+
+    A path may be too long for an index entry.
+    """
     return hashlib.blake2b(path.casefold().encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @lru_cache(4_096)
 def list_id(title: str) -> str:
-    """The GUID of a list, the same in every farm, because scripts use it beside the title."""
+    """Return the GUID of a list.
+
+    It is the same in every farm, because scripts use it as well as the title.
+    """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/{title}"))
 
 
 class Layout:
-    """The lists and folders of the site, collected while documents are planned.
+    """Lists and folders of the site. They are collected while documents are planned.
 
     Args:
-        folders: the corpus's top-level folders; the list of root files must have another name.
+        folders: top-level folders of the corpus. The list of root files must have another name.
     """
 
     def __init__(self, folders: Iterable[bytes]) -> None:
@@ -126,7 +132,7 @@ class Layout:
         self._folders: dict[str, int] = {SITE: 1}
 
     def place(self, path: bytes) -> tuple[int, str]:
-        """The list of a document of the corpus, and its server-relative path.
+        """Return the list of a document in the corpus, and its server-relative path.
 
         A top-level folder is a list; files outside of any are in a list of their own.
         """
@@ -142,14 +148,14 @@ class Layout:
         return result[0], place
 
     def lists(self) -> list[tuple[int, str, int, str, bytes]]:
-        """Rows of the table of lists."""
+        """Return the rows of the table of lists."""
         return [
             (number, title, documents, list_id(title), address(title))
             for title, (number, documents) in self._lists.items()
         ]
 
     def folders(self) -> list[tuple[int, bytes, bytes, str]]:
-        """Rows of the table of folders; the site's own has no parent."""
+        """Return the rows of the table of folders. The folder of the site has no parent."""
         return [
             (number, address(path), b"" if path == SITE else address(path.rpartition("/")[0]), path)
             for path, number in self._folders.items()
@@ -157,17 +163,17 @@ class Layout:
 
 
 def make(database_url: str) -> None:
-    """Make the tables in an empty database."""
+    """Create the tables in an empty database."""
     with psycopg.connect(database_url) as connection:
         connection.execute(_TABLES)
 
 
 def load(database_url: str, documents: Iterable[tuple[Planned, bytes | None]]) -> None:
-    """Add all documents or none, on a connection of its own.
+    """Add all documents or none, over a connection of its own.
 
     Args:
         database_url: ``postgresql://`` URL of a database with the tables.
-        documents: each with its bytes (None for a copy).
+        documents: each document with its bytes (None for a copy).
     """
     columns = ", ".join(_COLUMNS)
     with (
@@ -194,7 +200,7 @@ def load(database_url: str, documents: Iterable[tuple[Planned, bytes | None]]) -
 
 
 def complete(database_url: str, layout: Layout) -> int:
-    """Add lists, folders and indexes after all documents; return the number of documents."""
+    """Add lists, folders and indexes after all documents. Return the number of documents."""
     with psycopg.connect(database_url) as connection:
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO lists VALUES (%s, %s, %s, %s, %s)", layout.lists())
@@ -203,7 +209,7 @@ def complete(database_url: str, layout: Layout) -> int:
                 for folder in layout.folders():
                     copy.write_row(folder)
         connection.execute(_INDEXES)
-        # A file that was deleted during the loading is not part of its list.
+        # A file that was deleted while loading is not part of its list.
         connection.execute(
             "UPDATE lists SET documents = found.number FROM (SELECT lists.id, count(documents.id) AS number"
             " FROM lists LEFT JOIN documents ON list_id = lists.id GROUP BY lists.id) AS found"
@@ -215,6 +221,6 @@ def complete(database_url: str, layout: Layout) -> int:
 
 
 def drop(database_url: str) -> None:
-    """Undo a failed filling: remove its rows."""
+    """Undo a failed filling by removing its rows."""
     with psycopg.connect(database_url) as connection:
         connection.execute("DROP TABLE IF EXISTS lists, folders, documents")

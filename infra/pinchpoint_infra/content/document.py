@@ -1,4 +1,4 @@
-"""Recognises documents by their content, and extracts their form and text."""
+"""Recognises documents by their content, and detects their format and text encoding."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ _HEAD_BYTES = 4096
 
 
 def binary_kind(content: bytes) -> str:
-    """The kind of content that is not text: ``PNG image``; ``binary data`` if unknown.
+    """Return the kind of content that is not text, such as ``PNG image``; ``binary data`` if unknown.
 
-    Common kinds in documentation folders and file shares have our own names: the library guesses among
-    formats with the same signature (a ZIP archive is a DOCX to it). The library names the other kinds, if the
-    signature is long enough to exclude chance.
+    Frequent kinds of files have names defined here, because the library only guesses among formats with the
+    same signature (it takes a ZIP archive for a DOCX). The library names the other kinds if the signature is
+    long enough to exclude chance.
     """
     if content.startswith(OLE):
         return next((kind for name, kind in _OLE_KINDS.items() if name.encode("utf-16-le") in content), _OLE)
@@ -82,7 +82,7 @@ def binary_kind(content: bytes) -> str:
     return best.name if known and best.name else _BINARY
 
 
-# The longer marks first: UTF-32's begins with UTF-16's.
+# Longer marks come first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -101,10 +101,10 @@ _MIXED = "pinchpoint.mixed"
 
 
 def is_text(content: bytes) -> bool:
-    """Whether these bytes are text in any supported encoding.
+    """Return whether bytes are text in a supported encoding.
 
-    With a byte order mark: whether its encoding can decode them. Without: no NUL, and at most one control
-    character in a hundred; compressed or compiled data has one in ten.
+    Text with a byte order mark must be valid in its encoding. Text without a mark has no NUL and at most one
+    control character in a hundred; compressed or compiled data has one in ten.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -122,11 +122,11 @@ def has_mark(content: bytes) -> bool:
 
 
 def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
-    """The text of bytes that ``is_text`` accepts, and whether the encoding was guessed; never fails.
+    """Return the text of bytes that ``is_text`` accepts, and whether the encoding was guessed. Never fails.
 
-    In this order: a byte order mark; UTF-8; the encoding that the document declares (``markup``: HTML and
-    XML); UTF-8 with a few invalid bytes, which old files have; the legacy encoding whose letters are most
-    plausible.
+    The order is: a byte order mark; UTF-8; the encoding that the document declares (``markup``: HTML and
+    XML); UTF-8 with a few invalid bytes, as in old files; the legacy encoding with the most plausible
+    letters.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -145,7 +145,7 @@ def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
 def _strict(content: bytes, encoding: str) -> str | None:
     try:
         return content.decode(encoding)
-    except (UnicodeError, LookupError):  # or an unknown encoding that the document declares
+    except (UnicodeError, LookupError):  # the document may also declare an unknown encoding
         return None
 
 
@@ -154,13 +154,16 @@ def _declared(content: bytes) -> str | None:
     if match is None:
         return None
     name = match[1].decode("ascii").lower()
-    # Browsers read the first two as the third, as their writers meant it.
+    # Browsers read the first two encodings as the third, as the writers of the documents meant.
     text = _strict(content, "cp1252" if name in {"iso-8859-1", "us-ascii"} else name)
     return text if isinstance(text, str) else None
 
 
 def _mostly_utf8(content: bytes) -> str | None:
-    """UTF-8 if most non-ASCII bytes are valid UTF-8; the other bytes are decoded as Western European."""
+    """Decode as UTF-8 if most non-ASCII bytes are valid UTF-8.
+
+    Other bytes are decoded as Western European.
+    """
     valid = content.decode("utf-8", "ignore")
     letters = len(valid.encode("utf-8"))
     stray = len(content) - letters
@@ -174,7 +177,7 @@ def _guessed(content: bytes) -> str | None:
 
 
 def _around_first_letter(content: bytes) -> bytes:
-    """A sample with non-ASCII characters: guessing on megabytes takes seconds and is no better."""
+    """Return a sample with non-ASCII characters. A guess from megabytes takes seconds and is no better."""
     if len(content) <= _SAMPLE_BYTES:
         return content
     first = re.search(rb"[\x80-\xff]", content)
@@ -183,7 +186,7 @@ def _around_first_letter(content: bytes) -> bytes:
 
 
 def _western(error: UnicodeError) -> tuple[str, int]:
-    """Decode non-UTF-8 bytes as Windows' Western European, else as Latin 1, which covers every byte."""
+    """Decode bytes that are not UTF-8 as Windows' Western European, or else as Latin 1, which never fails."""
     assert isinstance(error, UnicodeDecodeError)  # noqa: S101 -- registered for decoding alone
     stray = error.object[error.start : error.end]
     return _strict(stray, "cp1252") or stray.decode("latin-1"), error.end
@@ -195,16 +198,17 @@ codecs.register_error(_MIXED, _western)
 Form = Literal["text", "html"] | OfficeForm
 
 LARGEST_BYTES = 64 * 2**20
-"""Largest size of a document, both stored and unpacked."""
+"""Largest size of a document in bytes, both stored and unpacked."""
 TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
 
 _GZIP = b"\x1f\x8b"
 _STEP_BYTES = 2**14
 _MOST_MEMBERS = 20_000
-"""Each member costs 10 µs; tools that write several (bgzip, pigz) put some KB into each."""
+"""Largest number of gzip members. Each costs 10 µs; tools that write several (bgzip, pigz) put KBs into
+each."""
 _PDF = b"%PDF-"
 _HTML = re.compile(
-    # Only one style of comments is removed: a licence may be a comment of several lines.
+    # Only one style of comments is removed, because a licence may be a comment of several lines.
     r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:[^-]++|-(?!->))*-->\s*+)*"
     r"(?:<!doctype\s+html\b|<(?:html|head|body|title)[\s>])",
     re.IGNORECASE | re.DOTALL,
@@ -214,21 +218,22 @@ _XML = b"<?xml"
 
 
 class NotADocumentError(Exception):
-    """These bytes are not a document; the message is the reason, such as ``PNG image``."""
+    """The bytes are not a document; the message is the reason, such as ``PNG image``."""
 
 
 class CostlyDocumentError(NotADocumentError):
-    """Reading this document takes too much time or memory; the caller's message names the file."""
+    """Reading a document takes too much time or memory; the caller adds the name of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The kind of a document's bytes.
+    """The format of a document's bytes.
 
     Attributes:
-        form: plain text (source code, JSON, XML and scripts are), HTML, PDF or a kind of Office document.
+        form: plain text (including source code, JSON, XML and scripts), HTML, PDF or a kind of Office
+            document.
         gzipped: whether the bytes are compressed by gzip.
-        plain: the bytes unpacked.
+        plain: unpacked bytes.
     """
 
     form: Form
@@ -237,7 +242,7 @@ class Document:
 
     @property
     def content_type(self) -> str:
-        """The media type of the stored bytes."""
+        """Return the media type of the stored bytes."""
         if self.gzipped:
             return "application/gzip"
         if self.form == "text" or self.form == "html":  # noqa: PLR1714 - by these mypy knows what is left
@@ -245,20 +250,20 @@ class Document:
         return MEDIA_TYPES[self.form]
 
     def text(self) -> tuple[str, bool]:
-        """The whole text (of HTML its source), and whether its encoding was guessed.
+        """Return the whole text (the source of HTML), and whether the encoding was guessed.
 
-        For plain text and HTML; other formats have their own libraries.
+        It is for plain text and HTML. Other formats are read by their own libraries.
         """
         return decode(self.plain, markup=self.form == "html" or self.plain.startswith(_XML))
 
 
 def identify(content: bytes) -> Document:
-    """The kind of document of these bytes; name and extension are ignored.
+    """Return the format of a document's bytes. The name and the extension of the file are ignored.
 
-    Nothing at all is an empty plain text.
+    Empty content is an empty plain text.
 
     Raises:
-        NotADocumentError: they are none.
+        NotADocumentError: the bytes are not a document.
     """
     if len(content) > LARGEST_BYTES:
         raise NotADocumentError(TOO_LARGE)
@@ -278,7 +283,7 @@ def identify(content: bytes) -> Document:
 
 
 def _plain(content: bytes, *, gzipped: bool) -> Document:
-    if content.startswith(_PDF) or not is_text(content):  # a PDF may consist of ASCII alone
+    if content.startswith(_PDF) or not is_text(content):  # a PDF may consist of ASCII characters only
         try:
             office = office_form(content)
         except CostlyError as error:
@@ -295,13 +300,14 @@ def _is_html(content: bytes) -> bool:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """The content of all gzip members, concatenated (RFC 1952, 2.2)."""
+    """Return the concatenated content of all gzip members (RFC 1952, 2.2)."""
     parts: list[bytes] = []
     left_bytes, at = LARGEST_BYTES + 1, 0
     for _ in range(_MOST_MEMBERS):
         unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
         while not unpacker.eof:
-            # In steps: the rest of a member's last step is copied for the next member.
+            # Data is unpacked in steps, because the rest of a member's last step is copied for the next
+            # member.
             step = content[at : at + _STEP_BYTES]
             if not step:
                 raise NotADocumentError("truncated gzip")

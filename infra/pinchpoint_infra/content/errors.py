@@ -1,4 +1,4 @@
-"""Errors of a farm's content."""
+"""Defines the errors of a farm's content."""
 
 
 class ContentError(Exception):
@@ -14,7 +14,7 @@ class CostlyError(Exception):
 
     Args:
         words: the reason, as a clause after the kind of document: "that takes more than ...".
-        memory: whether memory may be the reason; a new process has more of it.
+        memory: whether a lack of memory may be the reason. A new process has more memory.
     """
 
     def __init__(self, words: str, memory: bool = False) -> None:
@@ -23,5 +23,5 @@ class CostlyError(Exception):
         self.memory = memory
 
     def __str__(self) -> str:
-        """The words alone."""
+        """Return the reason alone."""
         return self.words

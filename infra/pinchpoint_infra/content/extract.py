@@ -1,4 +1,4 @@
-"""Extracts the text of a document as a reader and a search see it."""
+"""Extracts the text of a document as a reader and a search engine use it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from pinchpoint_infra.content.processes import apart
 _UNSEEN = ["script", "style", "template"]
 _SPOKEN_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label", "summary")
 _SPOKEN_META = 'meta[name="description" i], meta[name="keywords" i], meta[name="author" i]'
-# <b>W</b>ord is one word, two table cells are two: text of all other elements is separated.
+# <b>W</b>ord is one word, but two table cells are two words: spaces separate the text of all other elements.
 _BETWEEN_BLOCKS = re.compile(
     r"<(?=/?(?!(?:a|abbr|acronym|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|mark|nobr|q|s|samp|small"
     r"|span|strike|strong|sub|sup|time|tt|u|var|wbr)\b)[a-z])",
     re.IGNORECASE,
 )
 _DEEPEST = 5_000
-"""The parser's time grows with the square of the depth: 0.03 s at this depth, 90 s at 200,000 elements."""
-# Elements that need no closing tag are not counted: thousands of them make a long document, not a deep one.
+"""Deepest nesting that is parsed. The time grows with the square of the depth: 0.03 s at this depth, 90 s at
+200,000 elements."""
+# Elements without closing tags are not counted: thousands of them make a document long but not deep.
 _NESTING_TAG = re.compile(
     r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|source|td|th|tr|track|wbr)\b)[a-z]",
     re.IGNORECASE,
@@ -35,9 +36,9 @@ class Text:
     """A document's text.
 
     Attributes:
-        title: the document's title, or its first line with text; may be empty.
-        visible: the text that a reader sees, with attributes and descriptions.
-        other: other readings: HTML's markup, and its text with all elements separated; for bytes with a
+        title: title of the document, or its first line with text; may be empty.
+        visible: text that a reader sees, with attributes and descriptions.
+        other: other readings of the text: the markup of HTML, and its text with all elements separated; for a
             guessed encoding, the UTF-8 and Latin 1 texts. Empty if there is only one reading.
     """
 
@@ -47,7 +48,7 @@ class Text:
 
 
 def extract(document: Document) -> Text:
-    """The text of a document.
+    """Extract the text of a document.
 
     Raises:
         NotADocumentError: the document is damaged, or takes too much time or memory.
@@ -94,7 +95,7 @@ def _html(markup: str) -> Text:
 
 
 def _too_deep(markup: str) -> bool:
-    """Whether elements are nested so deeply that parsing would take too long."""
+    """Return whether elements are nested so deeply that parsing would take too long."""
     if markup.count("<") <= _DEEPEST:
         return False
     depth = deepest = 0

@@ -1,8 +1,8 @@
-"""Fill a farm with the documents of a corpus, divided between the database and the folder.
+"""Fills a farm with the documents of a corpus, divided between the content database and a folder.
 
 First every file is checked for being a document. Then the documents are loaded, with further copies up to the
-requested number. Copies take no space: in the database a row without bytes, in the folder a hard link.
-Several processes do both, part by part; each has one document in memory.
+requested number. Copies take no space: they are rows without bytes in the database, and hard links in the
+folder. Several processes do both steps part by part. Each has one document in memory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pinchpoint_infra.content.generated import DOCUMENTS, MOST_DOCUMENTS, Genera
 from pinchpoint_infra.content.processes import Workers, parts
 from pinchpoint_infra.content.survey import Copies, CorpusDocument, Planned, Progress, Source
 
-# Loading parts of a corpus: into the content database, into the files folder.
+# The functions below load parts of a corpus into the content database and into the files folder.
 
 _NO_LINKS = {errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
-"""A file with the most links that the file system allows, or a file system without hard links."""
+"""Errors for a file with the largest number of links, and for a file system without hard links."""
 
 
 class ShareLoader:
@@ -65,7 +65,7 @@ class ShareLoader:
             raise self._refused(path, error) from error
 
     def has(self, path: bytes) -> bool:
-        """Whether the folder has the document."""
+        """Return whether the folder has the document."""
         return os.path.lexists(self._folder + b"/" + path)  # names are bytes
 
     def _place(self, path: bytes) -> bytes:
@@ -88,8 +88,8 @@ class Loaded:
 
     Attributes:
         documents: number of loaded documents.
-        size_bytes: their size for a reader.
-        stored_bytes: the space they take.
+        size_bytes: size of the documents for a reader, in bytes.
+        stored_bytes: space of the documents on the disk, in bytes.
         lost: reason -> number of files that disappeared after the check.
     """
 
@@ -100,7 +100,7 @@ class Loaded:
 
 
 def load_rows(part: tuple[Source, str, list[Planned]]) -> Loaded:
-    """Put some documents into the database. Raises ContentError."""
+    """Load some documents into the database. Raises ContentError."""
     source, database_url, rows = part
     lost: Counter[str] = Counter()
     sizes: list[tuple[int, int]] = []
@@ -123,7 +123,7 @@ def load_rows(part: tuple[Source, str, list[Planned]]) -> Loaded:
 
 
 def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) -> Loaded:
-    """Put some documents, or further copies of documents, into the folder. Raises ContentError."""
+    """Load some documents, or further copies of documents, into the folder. Raises ContentError."""
     source, folder, files = part
     share, lost = ShareLoader(folder), Counter[str]()
     documents = size_bytes = stored_bytes = 0
@@ -131,7 +131,7 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
         size = value.size_bytes
         if path != value.path:
             if not share.has(value.path):
-                continue  # the file disappeared, and was counted as lost
+                continue  # the file disappeared and was already counted as lost
             share.copy(value.path, path)
         else:
             try:
@@ -149,7 +149,7 @@ def load_files(part: tuple[Source, Path, list[tuple[CorpusDocument, bytes]]]) ->
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Raise the database's errors as messages."""
+    """Convert errors of the database to ContentError."""
     try:
         yield
     except psycopg.Error as error:
@@ -157,14 +157,15 @@ def database_errors() -> Iterator[None]:
 
 
 DOCUMENTATION = Path("/usr/share/doc")
-"""The default corpus: nearly every Linux machine has thousands of documents there."""
+"""The default corpus. Nearly every Linux machine has thousands of documents in this folder."""
 DEFAULT_DOCUMENTS = 4_000
-"""Number of its documents that are used by default, so that a demonstration takes minutes."""
+"""Number of documents of the default corpus that are used by default, so that a demonstration takes
+minutes."""
 _DEFAULT_LARGEST_BYTES = 2**20
 _FILES_EVERY = 3
-_FILES_IN_A_PART, _COPIES_IN_A_PART = 500, 5_000  # each has its own connection and transaction
+_FILES_IN_A_PART, _COPIES_IN_A_PART = 500, 5_000  # each process has its own connection and transaction
 _WORTH_PROCESSES = 2_000
-"""A smaller number is faster without processes, whose start takes half a second of CPU time each."""
+"""Number of documents from which processes are used. Starting a process costs half a second of CPU time."""
 
 
 def ingest(
@@ -177,21 +178,21 @@ def ingest(
 ) -> dict[str, Any]:
     """Put a corpus's documents into the content database and the files folder.
 
-    In path order every third document goes to the folder, the others to the database; if only one is given,
-    it gets all. A copy goes to the same place as its document.
+    In path order, every third document goes to the folder and the others to the database. If only one of both
+    is given, it gets all documents. A copy goes to the same place as its document.
 
     Args:
-        corpus: a folder; None: the machine's documentation, else a generated corpus.
-        documents: their number, with further copies if the corpus has fewer; None: all of a named corpus, a
-            default number of another one.
+        corpus: a folder; None: the documentation of this machine, or else a generated corpus.
+        documents: number of documents, reached with further copies if necessary; None: all documents of a
+            named corpus, a default number of another one.
         database_url: ``postgresql://`` URL of an empty database, or None.
         folder: an empty folder, or None.
         progress: receives a message from time to time.
-        cores: the cores for worker processes; None: this process's cores.
+        cores: cores for worker processes; None: the cores of this process.
 
     Returns:
-        corpus (path, or ``generated``), documents, bytes (for a reader of all), copies (number of further
-        copies), stored_bytes (size of the others), sources (source -> documents), skipped (reason -> files),
+        The keys corpus (path, or ``generated``), documents, bytes (total for a reader), copies (number of
+        copies), stored_bytes (size without copies), sources (source -> documents), skipped (reason -> files),
         generated.
 
     Raises:
@@ -351,7 +352,7 @@ class _Filling:
         return (position + 1) % _FILES_EVERY == 0
 
     def _many(self) -> bool:
-        """Whether the work is large enough to start processes."""
+        """Return whether the work is large enough to start processes."""
         return len(self._found) > _WORTH_PROCESSES or self._copies.number > _WORTH_PROCESSES
 
     def _note(self, loaded: Loaded) -> None:
@@ -365,7 +366,7 @@ class _Filling:
         self._said.say_if_due(self._words)
 
     def _words(self) -> str:
-        """The progress, its rate, and the time left."""
+        """Return the progress, its rate and the remaining time as text."""
         done, total = self._done.documents, len(self._found) + self._copies.number
         rate = done / max(1e-3, time.monotonic() - self._began_s)
         text = f"content: {done:,} of {total:,} documents, {self._done.size_bytes / 1e6:,.1f} MB"

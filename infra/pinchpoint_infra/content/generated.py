@@ -1,4 +1,4 @@
-"""Generates a corpus for a machine that has none; it is the same every time."""
+"""Generates a corpus for a machine that has none. The corpus is the same every time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pinchpoint_infra.content.document import identify
 
 DOCUMENTS = 400
 MOST_DOCUMENTS = 20_000
-"""Beyond this number documents are further copies: generating one takes a millisecond."""
+"""Number of documents above which further documents are copies. Generating one takes a millisecond."""
 _FOLDERS = 20
 _VOCABULARY = 20_000
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
@@ -23,11 +23,11 @@ _MEDIAN_WORDS_LOG, _WORDS_LOG_SPREAD = 6.0, 1.0  # half of the documents have mo
 
 @dataclass
 class Generated:
-    """Plain text and HTML with the word frequencies of natural language (Zipf's law) and its long tail.
+    """A corpus of plain text and HTML with the word frequencies of natural language (Zipf's law).
 
     Attributes:
-        count: how many documents.
-        name: the corpus's name.
+        count: number of documents.
+        name: name of the corpus.
         skipped: reason -> number of skipped files.
     """
 
@@ -36,7 +36,7 @@ class Generated:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def files(self) -> list[bytes]:
-        """All paths, in path order."""
+        """Return all paths in path order."""
         return sorted(
             b"folder-%02d/document-%04d.%s"
             % (number % _FOLDERS, number, b"html" if number % 4 == 0 else b"txt")
@@ -45,11 +45,11 @@ class Generated:
 
     @staticmethod
     def shuffled(paths: list[bytes]) -> list[bytes]:
-        """The documents in their order, which is random already."""
+        """Return the documents in path order, which is already random."""
         return paths
 
     def entry(self, path: bytes) -> CorpusEntry:
-        """The document with this path."""
+        """Return the document with a path."""
         words, weights = _vocabulary()
         own = random.Random(path)  # noqa: S311 -- so that a document does not depend on those before it
         count = max(20, int(own.lognormvariate(_MEDIAN_WORDS_LOG, _WORDS_LOG_SPREAD)))
@@ -58,13 +58,13 @@ class Generated:
         return CorpusEntry(path, content, identify(content), _MODIFIED_S)
 
     def content(self, path: bytes) -> bytes:
-        """The bytes of the document."""
+        """Return the bytes of a document."""
         return self.entry(path).content
 
 
 @cache
 def _vocabulary() -> tuple[list[str], list[float]]:
-    """Words and their cumulative weights."""
+    """Return words and their cumulative weights."""
     chance = random.Random(1)  # noqa: S311 -- the same words every time
     made = ("".join(chance.choices(_SYLLABLES, k=chance.randint(2, 5))) for _ in range(_VOCABULARY))
     words = list(dict.fromkeys(made))

@@ -1,6 +1,6 @@
-"""Recognises PDF and Office documents, and extracts their text by the formats' own libraries.
+"""Recognises PDF and Office documents, and extracts their text with libraries for each format.
 
-They run in separate processes, which load the libraries for the first such document.
+The libraries run in separate processes, which load them for the first such document.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STREAMS: dict[str, OfficeForm] = {
 _LARGEST_UNPACKED_BYTES = 256 * 2**20
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LARGEST_TEXT = 64 * 2**20
-"""Characters: cells of a workbook may repeat a text that is stored once."""
+"""Largest length of a text in characters. The cells of a workbook may repeat a text that is stored once."""
 
 
 class UnreadableError(Exception):
@@ -47,7 +47,7 @@ class UnreadableError(Exception):
 
 
 def office_form(content: bytes) -> OfficeForm | None:
-    """The format of the document; None if the bytes are in none of these formats.
+    """Return the format of the document; None if it is in none of these formats.
 
     Raises:
         CostlyError: opening the document takes too much time or memory.
@@ -66,7 +66,7 @@ def _form(content: bytes) -> OfficeForm | None:
 
 
 def read(form: OfficeForm, content: bytes) -> tuple[str, str]:
-    """Title and text of a document.
+    """Return the title and the text of a document.
 
     Raises:
         UnreadableError: a part of the document is damaged.
@@ -80,7 +80,7 @@ def _read(form: OfficeForm, content: bytes) -> tuple[str, str]:
         title, lines = _READERS[form](content)
     except (UnreadableError, MemoryError):
         raise
-    except Exception as error:  # on damaged files the libraries raise errors of any type
+    except Exception as error:  # the libraries raise errors of any type on damaged files
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
     text = "\n".join(line for line in lines if line.strip())
     if len(text) > _LARGEST_TEXT:
@@ -95,7 +95,7 @@ def _packed_form(content: bytes) -> OfficeForm | None:
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise UnreadableError(str(error)) from error
     names = {member.filename for member in members}
-    # Python's reader stops at a member's declared size, so the sum of these is the upper limit.
+    # Python's reader stops at the declared size of a member, so the sum of the sizes is the upper limit.
     if (
         "[Content_Types].xml" not in names
         or sum(each.file_size for each in members) > _LARGEST_UNPACKED_BYTES
@@ -110,7 +110,7 @@ def _ole_form(content: bytes) -> OfficeForm | None:
     try:
         with olefile.OleFileIO(io.BytesIO(content)) as file:
             return next((form for stream, form in _STREAMS.items() if file.exists(stream)), None)
-    except Exception as error:  # on damaged files the library raises errors of any type
+    except Exception as error:  # the library raises errors of any type on damaged files
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
 
 
@@ -148,7 +148,7 @@ def _read_docx(content: bytes) -> tuple[str, list[str]]:
 
 
 def _paragraphs(part: Any) -> Iterator[str]:
-    """One line per paragraph, including those in tables and text boxes."""
+    """Yield one line per paragraph, including paragraphs in tables and text boxes."""
     text = f"{_WORD}t"
     for paragraph in part.iter(f"{_WORD}p"):
         nodes = paragraph.iter(text, f"{_WORD}tab", f"{_WORD}br")
@@ -156,7 +156,7 @@ def _paragraphs(part: Any) -> Iterator[str]:
 
 
 def _read_msg(content: bytes) -> tuple[str, list[str]]:
-    """The texts that a message's window shows; attachments by their names."""
+    """Return the texts in the window of a message, and the names of its attachments."""
     from oxmsg import Message  # noqa: PLC0415 - see the module's docstring
 
     message = Message.load(content)

@@ -1,8 +1,8 @@
-"""Worker processes: foreign documents are read within limits, a corpus is divided over the cores.
+"""Runs work in child processes: reads untrusted documents within limits, and divides a corpus over the cores.
 
-A document can crash the library that reads it, take all memory, or take hours. ``apart`` reads it in a child
-process, which alone fails with it. ``Workers`` divide a large piece of work: reading or loading a corpus.
-Children end with this process even when it is killed, unlike those of ``concurrent.futures``.
+A document can crash the library that reads it, use all memory, or take hours. ``apart`` reads it in a child
+process, so only the child fails. ``Workers`` divide a large piece of work, such as reading or loading a
+corpus. Children end with this process even if it is killed, unlike those of ``concurrent.futures``.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from pinchpoint_infra.content.errors import ContentError, CostlyError
 
 _CHILD = "pinchpoint_infra.content.child"
 CPU_S, WITHIN_S = 10.0, 25.0
-"""Limits for reading one document: CPU time and wall-clock time. A crawl waits 30 s for its answer."""
+"""Limits in seconds for reading one document: CPU time and wall-clock time. A crawl waits 30 s for an
+answer."""
 MEMORY_BYTES = 2**30
 _DOCUMENTS = 5_000
 """Number of documents that one child reads."""
 _SLACK_S = 5.0
-"""A child ends itself at its limit; the parent ends a stopped child this much later."""
+"""Seconds after the limit at which the parent ends a child that did not end by itself."""
 OUT_OF_MEMORY = f"that needs more than {MEMORY_BYTES // 2**20:,} MiB of memory to be read"
 _TIME = f"that takes more than {CPU_S:.0f} s of CPU time, or {WITHIN_S:.0f} s, to be read"
 _MOST = 8
 _AHEAD = 4
-"""Per worker: the number of parts that are outstanding, or done and not collected yet."""
+"""Number of parts per worker that are outstanding, or done and not yet collected."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -44,7 +45,7 @@ Result = TypeVar("Result")
 
 
 class _EndedError(Exception):
-    """A child has ended, with this exit status; None: it does not answer."""
+    """A child ended with this exit status; None: it does not answer."""
 
     def __init__(self, status: int | None) -> None:
         super().__init__(status)
@@ -52,7 +53,7 @@ class _EndedError(Exception):
 
 
 class _Child:
-    """One process, which does one piece of work at a time."""
+    """A child process, which does one piece of work at a time."""
 
     def __init__(self, cores: Collection[int], *, limited: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -65,7 +66,7 @@ class _Child:
         self.done = 0
 
     def ask(self, work: Callable[..., _T], *given: object, within_s: float | None = None) -> _T:
-        """The result of the work; its exception is raised here. Raises ``_EndedError``."""
+        """Return the result of the work, or raise its exception. Raises ``_EndedError`` if the child ends."""
         self.done += 1
         try:
             self._link.send((work, given))
@@ -87,7 +88,7 @@ class _Child:
 
 
 class _Readers:
-    """Children that read documents: one for each thread that asks at the same time."""
+    """Child processes that read documents: one for each thread that asks at the same time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -101,7 +102,7 @@ class _Readers:
         except CostlyError as error:
             if not error.memory or child.done == 1:
                 raise
-        # Earlier documents may have left little memory: a new process judges this document alone.
+        # Earlier documents may have used most of the memory, so a new process reads this document.
         return self._asked(_reader(), work, *given)
 
     def close(self) -> None:
@@ -133,10 +134,11 @@ def _reader() -> _Child:
 
 
 def _why_ended(status: int | None) -> CostlyError:
-    """Why a reader ended: it may have lacked memory, or the document crashed it."""
+    """Return why a reader ended: a lack of memory, or a document that crashed the library."""
     if status in (None, -signal.SIGPROF, -signal.SIGALRM):
         return CostlyError(_TIME)
-    if status in (-signal.SIGABRT, -signal.SIGKILL):  # a library without memory aborts; the system kills
+    # a library without memory aborts, or the system kills the process
+    if status in (-signal.SIGABRT, -signal.SIGKILL):
         return CostlyError(OUT_OF_MEMORY, memory=True)
     ended = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     return CostlyError(f"that crashes the library that reads it ({ended})")
@@ -146,7 +148,9 @@ _READERS = _Readers()
 
 
 def apart(work: Callable[_P, _T], *given: _P.args, **_: _P.kwargs) -> _T:
-    """The result or exception of ``work`` (a module's function), run by a child. Thread-safe.
+    """Run ``work`` (a function of a module) in a child and return its result or raise its exception.
+
+    Thread-safe.
 
     Raises:
         CostlyError: the work exceeded a limit, or ended the child.
@@ -160,10 +164,10 @@ def close() -> None:
 
 
 class Workers:
-    """One process per core; none on a machine with one core.
+    """A pool of worker processes, one per core. On a machine with one core there are none.
 
     Args:
-        cores: the cores for the workers.
+        cores: cores for the workers.
     """
 
     def __init__(self, cores: Collection[int]) -> None:
@@ -177,7 +181,7 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Kill the workers: unfinished work is dropped."""
+        """Kill the workers and drop unfinished work."""
         self._end()
 
     def _end(self) -> None:
@@ -188,11 +192,12 @@ class Workers:
     def each(
         self, work: Callable[[Part], Result], parts: Iterable[Part], *, worth_it: bool = True
     ) -> Generator[Result, None, None]:
-        """``work`` of every part, in the order of the parts.
+        """Yield the result of ``work`` for every part, in the order of the parts.
 
         Args:
-            work: a module's function; its exceptions are raised here.
-            parts: generated when needed, so that memory holds only the parts in progress.
+            work: function of a module. Its exceptions are raised here.
+            parts: parts of the work. They are generated when needed, so that only parts in progress are in
+                memory.
             worth_it: whether the work is large enough to start processes.
         """
         if not worth_it or len(self._cores) < 2:
@@ -208,7 +213,7 @@ class Workers:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
-            finally:  # the caller may have enough, or a part failed
+            finally:  # the caller may stop early, or a part may fail
                 for future in waiting:
                     future.cancel()
 
@@ -216,7 +221,7 @@ class Workers:
         child: _Child | None
         try:
             child = self._idle.pop()
-        except IndexError:  # all are busy
+        except IndexError:  # all workers are busy
             child = _Child(self._cores, limited=False)
             self._all.append(child)
         try:
@@ -237,7 +242,7 @@ class Workers:
 
 
 def parts(rows: Iterable[Part], size: int) -> Iterator[list[Part]]:
-    """Rows in lists of this size, the last one shorter."""
+    """Yield the rows in lists of a given size. The last list may be shorter."""
     rest = iter(rows)
     while part := list(islice(rest, size)):
         yield part

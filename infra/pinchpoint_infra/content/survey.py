@@ -1,4 +1,4 @@
-"""Lists the documents of a corpus, and the place of each."""
+"""Lists the documents of a corpus, and decides where each is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Progress:
     """Reports progress at most once per second.
 
     Args:
-        progress: takes sentences.
+        progress: receives sentences.
     """
 
     def __init__(self, progress: Callable[[str], None]) -> None:
@@ -31,13 +31,13 @@ class Progress:
         self._at_s = time.monotonic()
 
     def say_if_due(self, words: Callable[[], str]) -> None:
-        """Report these words, if a second has passed."""
+        """Report a text if a second has passed since the last report."""
         if time.monotonic() - self._at_s > _EVERY_S:
             self._at_s = time.monotonic()
             self._progress(words())
 
 
-_LONGEST_NAME_BYTES = 255  # the smallest of all file systems' limits
+_LONGEST_NAME_BYTES = 255  # smallest limit of all file systems
 _LIKE_A_COPY = re.compile(rb"(~+)\d+(?:\.[^./]{1,15})?\Z")
 _DIGEST_BYTES = 4
 
@@ -47,10 +47,10 @@ class CorpusDocument:
     """A document of a corpus after its check.
 
     Attributes:
-        path: relative to the corpus, as bytes: a name need not be text.
+        path: path relative to the corpus, as bytes, because a file name need not be text.
         content_type: media type of the stored bytes.
-        size_bytes: their number.
-        modified_s: seconds since 1970.
+        size_bytes: size of the stored bytes.
+        modified_s: modification time in seconds since 1970.
     """
 
     path: bytes
@@ -64,12 +64,12 @@ class Planned:
     """A document of the content database.
 
     Attributes:
-        number: its id.
-        list_number: the id of its list.
-        address: the server-relative path. content_type, size_bytes, modified_s: those of the document in the
-            corpus.
+        number: id of the document.
+        list_number: id of its list.
+        address: server-relative path. The fields content_type, size_bytes and modified_s are those of the
+            document in the corpus.
         source: path in the corpus.
-        copy_of: the id of the document with the bytes; None: it has its own.
+        copy_of: id of the document that has the bytes; None: this document has them.
     """
 
     number: int
@@ -83,14 +83,14 @@ class Planned:
 
 
 class Copies:
-    """Names the further copies of documents.
+    """Names for further copies of documents.
 
-    The second of ``a/readme.txt`` is ``a/readme~2.txt``. All documents have a second copy before any has a
-    third, so that all lists grow at the same rate.
+    The second copy of ``a/readme.txt`` is ``a/readme~2.txt``. No document has a third copy before all have a
+    second one, so that all lists grow at the same rate.
 
     Args:
-        found: the documents.
-        wanted: the number of documents, copies included.
+        found: documents.
+        wanted: number of documents, including copies.
     """
 
     def __init__(self, value: Sequence[CorpusDocument], wanted: int) -> None:
@@ -100,7 +100,7 @@ class Copies:
         self._mark = b"~" * (1 + max((len(match[1]) for match in like_copies if match), default=0))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """(position in the documents, path of the copy), one after the other."""
+        """Yield the index of each document and the path of its copy."""
         left = self.number
         for which in count(2):
             for position, each in enumerate(self._found[:left]):
@@ -113,7 +113,7 @@ class Copies:
         folder, slash, name = path.rpartition(b"/")
         stem, suffix = os.path.splitext(name)  # noqa: PTH122 -- names are bytes
         end = self._mark + b"%d" % which + suffix
-        if len(stem) + len(end) > _LONGEST_NAME_BYTES:  # shortened, so the name may exist already
+        if len(stem) + len(end) > _LONGEST_NAME_BYTES:  # a shortened name may exist already
             digest = hashlib.blake2b(name, digest_size=_DIGEST_BYTES).hexdigest().encode()
             end = digest + end
             stem = stem[: _LONGEST_NAME_BYTES - len(end)]
@@ -122,7 +122,7 @@ class Copies:
 
 _FILES_IN_A_PART = 100
 _WORTH_PROCESSES = 2_000
-"""A smaller number is faster without processes, whose start takes half a second of CPU time each."""
+"""Number of files from which processes are used. Starting a process costs half a second of CPU time."""
 
 Source = Folder | Generated
 
@@ -130,7 +130,7 @@ Source = Folder | Generated
 def documents(
     source: Source, limit: int | None, workers: Workers, progress: Callable[[str], None]
 ) -> list[CorpusDocument]:
-    """At most this many documents, in path order; other files are counted as skipped."""
+    """Return at most a given number of documents in path order. Other files are counted as skipped."""
     paths = source.files()
     order = paths if limit is None else source.shuffled(paths)
     result: list[CorpusDocument] = []
@@ -156,7 +156,7 @@ def documents(
 
 
 def classified(part: tuple[Source, list[bytes]]) -> list[CorpusDocument | str]:
-    """For each file of a part, its document, or the reason why it is none."""
+    """Return for each file of a part its document, or the reason why it is not a document."""
     source, paths = part
     outcomes: list[CorpusDocument | str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Emulated disks: block devices with chosen limits and latency."""
+"""Emulates disks: block devices with chosen limits and latency."""
 
 from pinchpoint_infra.disks.record import Device, DiskError, DiskSpec, SlowStart
 from pinchpoint_infra.disks.support import DiskSupport, support

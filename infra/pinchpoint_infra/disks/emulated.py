@@ -18,14 +18,14 @@ from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import find_tool, support
 from pinchpoint_infra.disks.way import DiskStack, limits, set_v1, set_v2
 
-# Loop devices and their mounts: creates them, and finds them by the folder of their files.
+# The functions below create loop devices and mounts, and find those of a farm by the folder of their files.
 
 _BLOCK = Path("/sys/block")
 _PATIENCE_S = 60.0
 
 
 def run(*command: str) -> str:
-    """Run a system program; return its output. Raises DiskError with its message."""
+    """Run a system program and return its output. Raises DiskError with its message."""
     program = find_tool(command[0])
     if program is None:
         raise DiskError(f"{command[0]} is not installed")
@@ -37,7 +37,7 @@ def run(*command: str) -> str:
 
 
 def attach(file: Path) -> str:
-    """A loop device over a file or block device, bypassing the page cache; its name (``loop3``)."""
+    """Create a loop device over a file or block device without page cache. Return its name (``loop3``)."""
     device = run("losetup", "--find", "--show", "--direct-io=on", str(file))
     name = Path(device).name
     if (_BLOCK / name / "loop" / "dio").read_text().strip() != "1":
@@ -50,43 +50,43 @@ def attach(file: Path) -> str:
 
 
 def detach(name: str) -> None:
-    """Free a loop device."""
+    """Remove a loop device."""
     run("losetup", "--detach", f"/dev/{name}")
 
 
 def acknowledge_durably(name: str) -> None:
-    """Stop the kernel from sending flushes: the device below loses no acknowledged write.
+    """Stop the kernel from sending flushes. The device below loses no acknowledged write.
 
-    Flushes would be counted as writes (docs/metrics.md) and against caps.
+    Flushes would count as writes (docs/metrics.md), also against limits.
     """
     (_BLOCK / name / "queue" / "write_cache").write_text("write through")
 
 
 def read_ahead(name: str, size_bytes: int) -> None:
-    """Set the kernel's read-ahead: a reused device keeps its last setting."""
+    """Set the kernel's read-ahead. A reused device would keep its previous setting."""
     (_BLOCK / name / "queue" / "read_ahead_kb").write_text(str(size_bytes // 1024))
 
 
 def numbers(name: str) -> str:
-    """``major:minor`` of a device."""
+    """Return ``major:minor`` of a device."""
     return (_BLOCK / name / "dev").read_text().strip()
 
 
 def make_file_system(name: str, *, journal: bool) -> None:
-    """An empty ext4 with nothing left to be done in the background."""
+    """Create an empty ext4 file system that has no work left for the background."""
     features = [] if journal else ["-O", "^has_journal"]
     lazy = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
     run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", lazy, *features, f"/dev/{name}")
 
 
 def mount(name: str, folder: Path) -> None:
-    """Mount a device on a folder, which is empty then."""
+    """Mount a device on a folder. The folder is empty afterwards."""
     run("mount", "-t", "ext4", "-o", "noatime,nodev,nosuid", f"/dev/{name}", str(folder))
     (folder / "lost+found").rmdir()  # servers need an empty folder
 
 
 def unmount(folder: Path) -> None:
-    """Unmount; I/O in flight gets a moment to finish."""
+    """Unmount a file system. I/O in flight has a moment to finish."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
@@ -102,16 +102,16 @@ def unmount(folder: Path) -> None:
 
 
 def mounts_below(directory: Path) -> list[mountinfo.Mount]:
-    """The mounts below a folder, the deepest and latest first."""
+    """Return the mounts below a folder, the deepest and latest first."""
     mounts = mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
     return [m for m in reversed(mounts) if Path(m.mount_point).is_relative_to(directory)]
 
 
 def devices_of(farm_id: str, directory: Path) -> list[str]:
-    """Loop devices over a farm's files and over these devices, the outermost first.
+    """Return the loop devices over a farm's files and over other devices of the farm, the outermost first.
 
-    A file in the farm's folder belongs to the farm; a file on a removed file system has lost its folder, but
-    its name still has the farm's id.
+    A file in the folder of a farm belongs to the farm. A file on a removed file system has lost its folder,
+    but its name still contains the id of the farm.
     """
     behind = dict(_backing_files())
     inner = [
@@ -129,29 +129,29 @@ def _backing_files() -> Iterator[tuple[str, str]]:
         try:
             text = os.fsdecode(file.read_bytes()).removesuffix("\n")
         except FileNotFoundError:
-            continue  # free, or being freed now
+            continue  # the device is free, or is being freed
         yield device.name, text.removesuffix(" (deleted)")
 
 
 _START_S = 15.0
 _NICE = -10
-"""High priority: the model stands for hardware and must be on time on a busy machine, too."""
+"""High priority of the model: it stands for hardware and must be on time on a busy machine, too."""
 
 EVENTS = "events.jsonl"
 
 
 class EmulatedDisk:
-    """A block device with its own file system, mounted as a tier's folder.
+    """A block device with a file system of its own, mounted as a folder of a tier.
 
-    file(s) → [FUSE file with the time model] → [inner loop device, throttled] → loop device → ext4. The last
-    device is measured: every delay is below it, so its counters show the delay.
+    The layers are: file(s) → [FUSE file with the time model] → [inner loop device, throttled] → loop device →
+    ext4. The last device is measured. All delays are below it, so its counters show them.
 
     Args:
-        name: ``tier.role``.
-        farm_id: the farm's id, part of the file names.
-        folder: the folder of the disk's files.
-        mount: the mount point.
-        environment: the environment of its process.
+        name: name of the disk: ``tier.role``.
+        farm_id: id of the farm, which is part of the file names.
+        folder: folder of the disk's files.
+        mount: mount point.
+        environment: environment variables of the disk's process.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class EmulatedDisk:
         self.device = ""
 
     def build(self) -> None:
-        """Create the disk, without limits yet. Raises DiskError."""
+        """Create the disk without limits. Raises DiskError."""
         self._folder.mkdir(parents=True, mode=0o700)
         file = self._start_model() if self._way.model else self._backing(0, self._spec.size_bytes)
         device = attach(file)
@@ -187,7 +187,7 @@ class EmulatedDisk:
         self.device = device
         acknowledge_durably(device)
         read_ahead(device, self._spec.read_ahead_bytes)
-        # Version 2 charges a journal's I/O to no group: without a journal all I/O is limited.
+        # Version 2 does not limit the I/O of a journal, so there is no journal.
         make_file_system(device, journal=self._way.throttle != "v2")
         self._mount.mkdir(parents=True, exist_ok=True)
         mount(device, self._mount)
@@ -196,8 +196,8 @@ class EmulatedDisk:
         """Start the limits from their initial state, or remove them.
 
         Args:
-            on: which.
-            group: the tier's control group, which version 2 puts caps on.
+            on: whether to start or to remove the limits.
+            group: control group of the tier. Version 2 limits a disk for one group.
         """
         if on:
             self._forget()
@@ -206,15 +206,15 @@ class EmulatedDisk:
 
     @property
     def limited(self) -> bool:
-        """Whether the disk has a limit that can be lowered."""
+        """Return whether the disk has a limit that can be lowered."""
         return bool(self._caps or self._model)
 
     def slow_to(self, ratio: float, group: Path | None) -> None:
-        """Set the speed ratio of a limited disk without resetting its state; 1: full speed.
+        """Set the speed of a limited disk without resetting its state.
 
         Args:
-            ratio: limits are multiplied by it, I/O times divided by it.
-            group: as for ``apply``.
+            ratio: factor of the limits, and divisor of I/O times; 1: full speed.
+            group: control group, as for ``apply``.
         """
         self._throttle({name: max(1, round(cap * ratio)) for name, cap in self._caps.items()}, group)
         self._report({"speed_ratio": ratio})
@@ -236,12 +236,12 @@ class EmulatedDisk:
                 raise DiskError(f"the process behind {self.name} has ended: {self._last_words()}")
 
     def close(self) -> None:
-        """Release the disk's process, once the disk is removed."""
+        """End the disk's process after the disk was removed."""
         if self._model:
             self._model.communicate(timeout=_START_S)
 
     def describe(self) -> dict[str, Any]:
-        """For the farm's status: JSON types."""
+        """Return the disk as JSON types for the status of the farm."""
         return {
             "device": self.device,
             "mount": str(self._mount),
@@ -311,15 +311,15 @@ class EmulatedDisk:
 
 
 def remove_all(farm_id: str, directory: Path) -> list[str]:
-    """Free every mount, loop device and throttle of a farm; sentences. Raises DiskError.
+    """Remove every mount, loop device and limit of a farm. Return sentences. Raises DiskError.
 
-    The farm's processes must have ended. All files in its folder belong to the farm.
+    The processes of the farm must have ended. All files in its folder belong to the farm.
     """
     done = []
     devices = devices_of(farm_id, directory)
     machine = support()
     if machine.v1:
-        for name in devices:  # first: unmounting writes, and device numbers are used again
+        for name in devices:  # limits first: unmounting writes, and device numbers are used again
             set_v1(machine.v1, numbers(name), {})
     mounts = mounts_below(directory)
     for mount in (m for m in mounts if not m.file_system.startswith("fuse")):

@@ -1,14 +1,14 @@
-"""The FUSE process of an emulated disk: each read and write takes the time that the model computes.
+"""Runs the FUSE process of an emulated disk: each read and write takes the time of the model.
 
-``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``file``
-(the name of the one file there), ``backing`` (one file per column of data), ``size_bytes``, ``spec``,
-``seed``, ``events`` (a file it appends JSON lines to).
+``python -m pinchpoint_infra.disks.fuse CONFIG`` takes a JSON object: ``mount`` (an empty folder), ``file``
+(name of the one file in it), ``backing`` (one file per column of data), ``size_bytes``, ``spec``, ``seed``,
+``events`` (a file to which the process appends JSON lines).
 
-It takes JSON lines on stdin, ``{"apply": true}`` or false, or ``{"speed_ratio": RATIO}``, and answers each
-with one line. The model begins anew with every ``true``, and goes on at another speed with a ratio (1: its
-own); without it every I/O passes at once. So it does when stdin ends, because its farm is then without a
-supervisor and waits to be removed. It ends when it is unmounted, and by no signal but SIGKILL: a device lies
-on it.
+The process reads JSON lines on stdin and answers each with one line. ``{"apply": true}`` starts the model
+from its initial state, and false stops it; without the model, I/O passes at once. ``{"speed_ratio": RATIO}``
+changes the speed of the model (1: its own). When stdin ends, I/O passes at once, because the farm then has no
+supervisor and waits to be removed. The process ends when it is unmounted, and ignores all signals except
+SIGKILL, because a device depends on it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from pinchpoint_infra.disks.raid import parts
 from pinchpoint_infra.disks.record import DiskSpec
 
 _THREADS = 512
-"""The most I/Os in progress: each has a sleeping thread."""
+"""Largest number of I/Os in progress. Each has a sleeping thread."""
 
 
 class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
-    """A file system of one file."""
+    """A file system with one file, whose I/O is delayed."""
 
     use_ns = True
 
@@ -52,37 +52,37 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         self._disk: DiskModel | None = None
 
     def apply(self, *, on: bool) -> None:
-        """Apply the model from its initial state, or let all I/O pass without delay."""
+        """Start the model from its initial state, or let all I/O pass without delay."""
         with self._lock:
             self._disk = DiskModel(self._spec, self._seed, self._happened) if on else None
 
     def slow_to(self, ratio: float) -> None:
-        """Set the speed ratio of the model, if it applies."""
+        """Set the speed of the model, if the model applies."""
         with self._lock:
             if self._disk is not None:
                 self._disk.slow_to(ratio)
 
     def init_with_config(self, connection: Any, config: Any) -> None:
-        """Loop devices send their I/O in the background: the kernel passes on all of it at once."""
+        """Let the kernel pass on all I/O at once, because loop devices send I/O in the background."""
         connection.max_background = connection.congestion_threshold = _THREADS
         config.nullpath_ok = 1
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, int]:  # noqa: ARG002 -- libfuse's signature
-        """The root folder, and the file in it."""
+        """Return the attributes of the root folder or of the file."""
         if path == "/":
             return {"st_mode": stat.S_IFDIR | 0o700, "st_nlink": 2}
         return {"st_mode": stat.S_IFREG | 0o600, "st_nlink": 1, "st_size": self._size_bytes}
 
     def readdir(self, path: str, fh: int) -> list[str]:  # noqa: ARG002
-        """The one file."""
+        """Return the one file."""
         return [".", "..", self._file]
 
     def open(self, path: str, flags: int) -> int:  # noqa: ARG002
-        """No state per opening."""
+        """Do nothing: an open file has no state."""
         return 0
 
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:  # noqa: ARG002
-        """Store the data after the model's time."""
+        """Store the data after the time of the model."""
         wait = self._begin(offset, len(data), write=True)
         for part in parts(offset, len(data), len(self._backing)):
             os.pwrite(
@@ -92,7 +92,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         return len(data)
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
-        """Return the data; unwritten ranges are zeros."""
+        """Return the data. Ranges that were never written are zeros."""
         wait = self._begin(offset, size, write=False)
         pieces = []
         for part in parts(offset, size, len(self._backing)):
@@ -102,11 +102,11 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:  # noqa: ARG002
-        """A write is durable when acknowledged: nothing is left to flush."""
+        """Do nothing: a write is durable when it is acknowledged."""
         return 0
 
     def _begin(self, offset: int, size_bytes: int, *, write: bool) -> Callable[[], None]:
-        """Begin an I/O; the returned function waits for its end."""
+        """Begin an I/O. Return a function that waits for its end."""
         with self._lock:
             disk = self._disk
             if disk is None:
@@ -147,7 +147,7 @@ def _obey(disk: Delayed) -> None:
 
 
 def main() -> None:
-    """Serve until unmounted."""
+    """Serve the file system until it is unmounted."""
     config = json.loads(sys.argv[1])
     for ignored in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(ignored, signal.SIG_IGN)  # libfuse keeps an existing handler

@@ -1,4 +1,4 @@
-"""Computes when an I/O of an emulated disk is done. Pure: the clock is an argument."""
+"""Calculates when an I/O of an emulated disk ends. The functions are pure: the clock is an argument."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pinchpoint_infra.disks.raid import CHUNK_BYTES, RaidLayout, Step
 from pinchpoint_infra.disks.record import Device, DiskSpec
 
 TOLERANCE_S = 0.01
-"""An idle time up to this length is made up for, as by a regulator that counts in time slices."""
+"""Longest idle time in seconds that is made up for, as by a regulator with time slices."""
 CACHED_S = 0.0003
-"""The time of an I/O that the host's cache serves."""
+"""Time of an I/O served by the host's cache, in seconds."""
 RESUME_RATIO = 0.01
-"""Bursting begins again when a hundredth of the credits is back: no flicker around empty."""
+"""Share of the credits that must be back before bursting begins again, so that it does not flicker."""
 _DRIFT_KEPT = 0.8
 
 Say = Callable[[str], None]
@@ -24,13 +24,13 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class CellRate:
-    """A rate, kept: the generic cell rate algorithm (ITU-T I.371). Over any backlog the rate is exact."""
+    """Limits a rate by the generic cell rate algorithm (ITU-T I.371). The rate is exact over any backlog."""
 
     per_s: float
     next_at: float = -math.inf
 
     def admit(self, now: float, amount: float, speed: float) -> float:
-        """When an I/O of this size may begin. ``speed`` multiplies the rate."""
+        """Return when an I/O of a given size may begin. ``speed`` multiplies the rate."""
         earliest = max(now, self.next_at - TOLERANCE_S)
         self.next_at = max(now, self.next_at) + amount / (self.per_s * speed)
         return earliest
@@ -38,10 +38,10 @@ class CellRate:
 
 @dataclass(slots=True)
 class CreditRate:
-    """A rate with credits: spent at the burst rate, earned at the base rate, as in Azure's description.
+    """Limits a rate with credits, spent at the burst rate and earned at the base rate, as Azure describes it.
 
-    Full credits last ``(burst - base) x credit_s`` amounts beyond the base; used above the base they are
-    empty after credits ÷ (rate - base) seconds.
+    Full credits are ``(burst - base) x credit_s``. At a rate above the base they last for credits ÷ (rate -
+    base) seconds.
     """
 
     base: CellRate
@@ -55,9 +55,9 @@ class CreditRate:
         self.left = self.full
 
     def admit(self, now: float, amount: float, speed: float, say: Say) -> float:
-        """Admit an I/O; see ``CellRate.admit``."""
+        """Return when an I/O may begin (see ``CellRate.admit``)."""
         if self.exhausted:
-            # Waiting I/O spends the base rate's credits; only an unused base rate saves credits.
+            # Waiting I/O uses the base rate, so only an unused base rate earns credits.
             idle_s = max(0.0, now - self.base.next_at)
             self.left += idle_s * self.base.per_s
             if self.left > RESUME_RATIO * self.full:
@@ -78,11 +78,11 @@ class CreditRate:
 
 @dataclass(slots=True)
 class Regulated:
-    """One cap.
+    """One limit of a disk.
 
     Attributes:
-        way: ``read``, ``write`` or None for both.
-        of: ``io`` or ``bytes``.
+        way: direction: ``read``, ``write`` or None for both.
+        of: limited quantity: ``io`` or ``bytes``.
     """
 
     way: str | None
@@ -91,15 +91,15 @@ class Regulated:
 
 
 class Backend:
-    """One disk: limits, then the device, then the latency of the path.
+    """One disk: first its limits, then the device, then the latency of the path.
 
     Args:
-        spec: its specification.
-        random: the generator for all random values.
+        spec: specification of the disk.
+        random: generator of all random values.
         say: receives the names of events (``burst_credits_exhausted``, ``warmed_up``).
 
     Attributes:
-        pace_ratio: speed ratio: limits and device are multiplied by it, the path's latency is divided by it.
+        pace_ratio: speed: factor of limits and device, and divisor of the path's latency.
     """
 
     def __init__(self, spec: DiskSpec, random: Random, say: Say) -> None:
@@ -116,7 +116,7 @@ class Backend:
         self._drift_at = -math.inf
 
     def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
-        """When an I/O that arrives now ends; seconds of the same monotonic clock."""
+        """Return when an I/O that arrives now ends, in seconds of the same monotonic clock."""
         speed = self._speed(now) * self.pace_ratio
         units = 1 if self._spec.io_unit_bytes is None else -(-size_bytes // self._spec.io_unit_bytes)
         begins = now
@@ -149,14 +149,15 @@ class Backend:
     def _served(self, device: Device, begins: float, offset: int, size_bytes: int, speed: float) -> float:
         mean_s = device.sequential_s if offset == self._next_offset else device.service_s
         self._next_offset = offset + size_bytes
-        sigma = math.sqrt(math.log1p(device.spread_ratio**2))  # of a lognormal distribution with this spread
+        # parameter of a lognormal distribution with this spread
+        sigma = math.sqrt(math.log1p(device.spread_ratio**2))
         takes_s = mean_s * self._random.lognormvariate(-(sigma**2) / 2, sigma)
         takes_s *= math.exp(self._wander(begins, device.spread_ratio / 3))
         self._free_at = max(begins, self._free_at) + takes_s / speed
         return self._free_at
 
     def _wander(self, now: float, deviation: float) -> float:
-        """The slow variation of the device's speed: a first-order autoregression, drawn once per second."""
+        """Return the slow variation of the device's speed: a first-order autoregression, one value per s."""
         if now - self._drift_at >= 1:
             shock = self._random.gauss(0, deviation * math.sqrt(1 - _DRIFT_KEPT**2))
             first = self._drift_at == -math.inf
@@ -170,10 +171,10 @@ class Backend:
 
 
 class HostCache:
-    """The chunks of a disk in the host's cache: the last ones read. Writes bypass the cache.
+    """The host's cache of a disk. It contains the chunks that were read last. Writes bypass it.
 
     Args:
-        size_bytes: size of the cache; 0: no cache.
+        size_bytes: size of the cache in bytes; 0: no cache.
     """
 
     def __init__(self, size_bytes: int) -> None:
@@ -181,7 +182,7 @@ class HostCache:
         self._chunks: OrderedDict[int, None] = OrderedDict()
 
     def read(self, offset: int, size_bytes: int) -> bool:
-        """Whether the cache has all of this range; afterwards it does."""
+        """Return whether the cache contains all of a range. Afterwards it does."""
         if not self._most:
             return False
         chunks = range(offset // CHUNK_BYTES, -(-(offset + size_bytes) // CHUNK_BYTES))
@@ -195,12 +196,12 @@ class HostCache:
 
 
 class DiskModel:
-    """One disk, or several as an array, behind the host's cache.
+    """One disk, or an array of several disks, behind the host's cache.
 
     Args:
-        spec: each disk, and the number of disks in the array.
-        seed: each disk has its own generator.
-        say: receives (disk, event).
+        spec: specification of each disk, with the number of disks in the array.
+        seed: seed for the random generators; each disk has its own.
+        say: receives the number of the disk and the event.
     """
 
     def __init__(self, spec: DiskSpec, seed: str, say: Callable[[int, str], None]) -> None:
@@ -212,21 +213,21 @@ class DiskModel:
         self._cache = HostCache(spec.host_cache_bytes)
 
     def slow_to(self, ratio: float) -> None:
-        """Set the speed ratio from now on; waiting I/O and credits stay as they are."""
+        """Set the speed from now on. Waiting I/O and credits do not change."""
         for backend in self._backends:
             backend.pace_ratio = ratio
 
     def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
-        """The disk steps of an I/O: each begins when the one before ends.
+        """Return the disk steps of an I/O. Each step begins when the previous one ends.
 
-        A read from the host's cache is one step without I/Os.
+        A read from the host's cache is one step without disk I/Os.
         """
         if not write and self._cache.read(offset, size_bytes):
             return ((),)
         return self._layout.steps(write=write, offset=offset, size_bytes=size_bytes)
 
     def admit(self, now: float, step: Step) -> float:
-        """When a step that begins now ends: when the last of its I/Os ends."""
+        """Return when a step that begins now ends: at the end of its last I/O."""
         if not step:
             return now + CACHED_S
         return max(
@@ -252,7 +253,7 @@ def _caps(spec: DiskSpec) -> Iterator[Regulated]:
 
 def _rate(spec: DiskSpec, base: float, burst: float | None) -> CellRate | CreditRate:
     credit_s = spec.burst.credit_s if spec.burst else None
-    if burst is None or burst <= base:  # a burst of the other limit alone
+    if burst is None or burst <= base:  # only the other limit has a burst
         return CellRate(base)
     if credit_s is None:
         return CellRate(burst)

@@ -1,4 +1,4 @@
-"""Which I/Os an array of disks does for one I/O: stripes, mirrors and parity, in chunks of 64 KiB.
+"""Calculates the disk I/Os of an array for one I/O: stripes, mirrors and parity, in chunks of 64 KiB.
 
 =====  ===========================  ================================================================
 level  a read                       a write
@@ -11,10 +11,12 @@ level  a read                       a write
 6      likewise                     likewise, with two parities
 =====  ===========================  ================================================================
 
-A write of a whole row computes its parity from the new data. Any other write of level 4, 5 or 6 reads first,
-as md does: the overwritten data and the old parity, or the rest of the row, whichever needs fewer disks.
+A write of a whole row computes the parity from the new data. Any other write of level 4, 5 or 6 reads first,
+as md does: either the overwritten data and the old parity, or the rest of the row, whichever needs fewer
+disks.
 
-Only the time is emulated. The files hold the data once, without copies and parity: no disk can fail.
+Only the time is emulated. The files contain the data once, without copies and parity, because no disk can
+fail.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 CHUNK_BYTES = 64 * 2**10
-"""The chunk size: bytes on one disk before the next disk follows."""
+"""Chunk size: number of bytes on one disk before the next disk follows."""
 
 Level = Literal[0, 1, 4, 5, 6, 10]
 PARITIES: dict[Level, int] = {4: 1, 5: 1, 6: 2}
-"""Parity chunks of each row."""
+"""RAID level -> parity chunks in each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,9 @@ class ColumnIo:
     """The part of an I/O in one column of an array's data.
 
     Attributes:
-        column: of RAID 0 the disk.
-        offset: its position in the column.
-        begin: its position in the I/O.
+        column: number of the column; for RAID 0 it is the disk.
+        offset: position in the column in bytes.
+        begin: position in the I/O in bytes.
     """
 
     column: int
@@ -58,18 +60,18 @@ class DiskIo:
 
 
 Step = tuple[DiskIo, ...]
-"""I/Os of several disks at the same time."""
+"""I/Os that several disks do at the same time."""
 
 
 def columns(level: Level, disks: int) -> int:
-    """The number of disks that hold data in an array."""
+    """Return the number of disks that contain data in an array."""
     if level == 1:
         return 1
     return disks // 2 if level == 10 else disks - PARITIES.get(level, 0)
 
 
 def parts(offset: int, size_bytes: int, count: int) -> Iterator[ColumnIo]:
-    """The parts of an I/O in this number of columns, chunk by chunk."""
+    """Yield the parts of an I/O in a number of columns, chunk by chunk."""
     if count == 1:
         yield ColumnIo(0, offset, 0, size_bytes)
         return
@@ -83,7 +85,7 @@ def parts(offset: int, size_bytes: int, count: int) -> Iterator[ColumnIo]:
 
 
 class RaidLayout:
-    """Which disks of an array an I/O falls on.
+    """Assigns the I/O of an array to its disks.
 
     Args:
         level: the RAID level.
@@ -97,7 +99,7 @@ class RaidLayout:
         self._turn = 0
 
     def steps(self, *, write: bool, offset: int, size_bytes: int) -> tuple[Step, ...]:
-        """The disks' I/Os, one step after the other."""
+        """Return the I/Os of the disks, one step after the other."""
         result = list(parts(offset, size_bytes, self._columns))
         if self._level in PARITIES:
             return self._with_parity(result) if write else (_merged(self._placed(result, write=False)),)
@@ -114,7 +116,7 @@ class RaidLayout:
         )
 
     def _disk(self, row: int, place: int) -> int:
-        """The disk of a row's column, or of its parity (a column after the last)."""
+        """Return the disk of a column of a row. Columns after the last one are parity."""
         if self._level == 4:
             return place
         return (place - row) % self._disks
@@ -125,7 +127,7 @@ class RaidLayout:
             yield DiskIo(disk, write, one.offset, one.size_bytes)
 
     def _with_parity(self, ios: Sequence[ColumnIo]) -> tuple[Step, ...]:
-        """Reads, if a row is not written whole; then the writes."""
+        """Return reads, if a row is not written as a whole, and then writes."""
         rows: dict[int, list[ColumnIo]] = {}
         for one in ios:
             rows.setdefault(one.offset // CHUNK_BYTES, []).append(one)
@@ -155,7 +157,7 @@ def _read(io: DiskIo) -> DiskIo:
 
 
 def _merged(ios: Iterable[DiskIo]) -> Step:
-    """Adjacent chunks of one disk become one I/O."""
+    """Merge adjacent chunks of one disk to one I/O."""
     on_each: dict[int, DiskIo] = {}
     for one in ios:
         before = on_each.get(one.disk)

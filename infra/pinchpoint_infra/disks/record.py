@@ -1,4 +1,4 @@
-"""The specification of an emulated disk."""
+"""Defines the specification of an emulated disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pinchpoint_infra.catalogue import BurstAllowance
 from pinchpoint_infra.disks.raid import Level
 
 DEFAULT_SIZE_BYTES = 8 * 2**30
-"""The file is sparse: it takes only the space that is written."""
+"""Default size in bytes. The file is sparse and takes only the space that is written."""
 
 
 class DiskError(Exception):
@@ -17,13 +17,13 @@ class DiskError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device that serves one I/O at a time, with varying times, as a spinning disk does.
+    """A device that serves one I/O at a time, in varying times, such as a spinning disk.
 
     Attributes:
-        service_s: mean time of a random I/O.
-        sequential_s: mean time of an I/O that begins where the last one ended.
-        spread_ratio: standard deviation ÷ mean of a single time (lognormal); the mean itself varies by a
-            third of this from second to second.
+        service_s: mean time of a random I/O in seconds.
+        sequential_s: mean time in seconds of an I/O that begins where the previous one ended.
+        spread_ratio: standard deviation ÷ mean of single times (lognormal). The mean itself varies from
+            second to second by a third of this.
     """
 
     service_s: float
@@ -37,7 +37,7 @@ class SlowStart:
 
     Attributes:
         from_ratio: share of full speed at the start.
-        over_s: seconds until full speed, in a straight line.
+        over_s: seconds until full speed. The speed rises linearly.
     """
 
     from_ratio: float
@@ -46,7 +46,7 @@ class SlowStart:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpec:
-    """One emulated disk; each of its ``stripes`` disks has all of these limits.
+    """The specification of one emulated disk. Each disk of an array has all of these limits.
 
     Attributes:
         iops, bytes_per_s: limits of reads and writes together; None: no limit. read_iops, write_iops,
@@ -57,12 +57,12 @@ class DiskSpec:
         jitter_s: mean of an additional, exponentially distributed time.
         device: the model of the device; None: it adds no time.
         warm_up: a slow start; None: full speed from the start.
-        stripes: disks an array with chunks of 64 KiB is made of.
-        raid: the array's level.
-        size_bytes: the disk's size; its file is sparse.
-        time_scale: credits and warm-up pass faster by this factor.
-        read_ahead_bytes: the kernel's read-ahead for sequential reads.
-        host_cache_bytes: size of the host's read cache; 0: no cache.
+        stripes: number of disks in the array, which has chunks of 64 KiB.
+        raid: RAID level of the array.
+        size_bytes: size of the disk in bytes. Its file is sparse.
+        time_scale: factor by which credits and warm-up pass faster.
+        read_ahead_bytes: read-ahead of the kernel for sequential reads, in bytes.
+        host_cache_bytes: size of the host's read cache in bytes; 0: no cache.
     """
 
     iops: float | None = None

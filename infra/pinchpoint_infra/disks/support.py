@@ -1,4 +1,4 @@
-"""Detects this machine's support for emulated disks."""
+"""Detects which emulated disks this machine supports."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 
 @dataclass(frozen=True, slots=True)
 class DiskSupport:
-    """What this machine supports, and why not the rest.
+    """The support of this machine, with reasons for what is missing.
 
     Attributes:
         v1: mount point of the block I/O controller of version 1; None if not mounted.
-        v2: mount point of version 2 with its io controller; None if not mounted.
+        v2: mount point of version 2 with the io controller; None if not mounted.
         fuse: whether the time model can run.
         missing: name (``loop``, ``throttle``, ``model``) -> what is missing, with the remedy.
     """
@@ -32,7 +32,7 @@ class DiskSupport:
 
     @property
     def loop(self) -> bool:
-        """Whether this machine can make block devices for disks."""
+        """Return whether this machine can create block devices for disks."""
         return "loop" not in self.missing
 
 
@@ -50,7 +50,7 @@ def support() -> DiskSupport:
 
 
 def find_tool(name: str) -> str | None:
-    """A system program's path; an ordinary PATH often lacks the folders of system programs."""
+    """Return the path of a system program. An ordinary PATH often lacks the folders of system programs."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")
 
 
@@ -76,7 +76,7 @@ def _no_model() -> str | None:
 
 
 def _controllers() -> tuple[Path | None, Path | None]:
-    """(blkio of version 1, version 2 with io): the mount points, if they are writable."""
+    """Return the mount points of version 1 (blkio) and of version 2 (io), if they are writable."""
     v1 = v2 = None
     for mount in mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8")):
         place = Path(mount.mount_point)

@@ -10,7 +10,7 @@ from typing import Literal
 from pinchpoint_infra.disks.record import DiskSpec
 from pinchpoint_infra.disks.support import DiskSupport
 
-# Caps the kernel's block I/O controller puts on a device, version 1 and 2.
+# The functions below set the limits of a device with the kernel's block I/O controller, version 1 and 2.
 
 _V1 = {
     "rbps": "blkio.throttle.read_bps_device",
@@ -21,7 +21,7 @@ _V1 = {
 
 
 def limits(spec: DiskSpec) -> dict[str, int]:
-    """The limits under version 2's names (``riops``, ``wbps`` ...), reads and writes separately.
+    """Return the limits as in version 2 (``riops``, ``wbps`` ...), with separate limits of reads and writes.
 
     A common limit of reads and writes is set for each of them, because the controller has no common limit.
     """
@@ -35,7 +35,10 @@ def limits(spec: DiskSpec) -> dict[str, int]:
 
 
 def set_v1(root: Path, numbers: str, caps: dict[str, int]) -> None:
-    """Cap a device for everybody: in the root group journal and write-back obey too. 0 lifts a cap."""
+    """Limit a device for all processes.
+
+    The root group also limits journal and write-back. 0 removes a limit.
+    """
     for name, file in _V1.items():
         try:
             (root / file).write_text(f"{numbers} {caps.get(name, 0)}")
@@ -45,7 +48,7 @@ def set_v1(root: Path, numbers: str, caps: dict[str, int]) -> None:
 
 
 def set_v2(group: Path, numbers: str, caps: dict[str, int]) -> None:
-    """Limit a device for one control group; ``max`` lifts a limit."""
+    """Limit a device for one control group. ``max`` removes a limit."""
     words = [f"{name}={caps.get(name, 'max')}" for name in _V1]
     (group / "io.max").write_text(f"{numbers} {' '.join(words)}")
 
@@ -55,18 +58,18 @@ def _lowest(*values: float | None) -> float | None:
 
 
 MODEL_IO_PER_S = 6000
-"""The model's largest rate (5,000 at depth 1 and 32, measured), at 0.1 ms of CPU time per I/O."""
+"""Largest rate of the model per second (5,000 measured at depths 1 and 32, at 0.1 ms CPU time per I/O)."""
 _USUAL_IO_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class DiskStack:
-    """The parts a disk is built from.
+    """The layers that an emulated disk is built from.
 
     Attributes:
-        model: the device's properties that the time model imitates; None: no model.
+        model: properties of the device that the time model imitates; None: no model.
         throttle: version of the control groups that limit the device; None: no limits.
-        notes: differences from the requested disk.
+        notes: sentences on differences from the requested disk.
     """
 
     model: DiskSpec | None
@@ -84,7 +87,7 @@ class DiskStack:
 
 
 def choose(spec: DiskSpec, support: DiskSupport) -> DiskStack | str:
-    """How to build a disk, or a sentence that names what this machine lacks."""
+    """Return how to build a disk, or a sentence that names what this machine lacks."""
     if not support.loop:
         return support.missing["loop"]
     controller: Literal["v1", "v2"] | None = "v1" if support.v1 else "v2" if support.v2 else None
@@ -95,7 +98,7 @@ def choose(spec: DiskSpec, support: DiskSupport) -> DiskStack | str:
     if not support.fuse and timed:
         return support.missing["model"]
     if (caps_by_model and not support.fuse) or (capped and not caps_by_model and controller is None):
-        caps_by_model = not caps_by_model  # the other method can do it, less exactly
+        caps_by_model = not caps_by_model  # the other method can do it less exactly
         if (caps_by_model and not support.fuse) or (not caps_by_model and controller is None):
             return support.missing["throttle"]
     return _assembled(spec, controller if capped and not caps_by_model else None, timed, caps_by_model)
@@ -120,7 +123,7 @@ def _assembled(
 
 
 def without_caps(spec: DiskSpec) -> DiskSpec:
-    """The same disk without its limits."""
+    """Return the same disk without its limits."""
     return replace(
         spec,
         iops=None,
@@ -134,7 +137,7 @@ def without_caps(spec: DiskSpec) -> DiskSpec:
 
 
 def _only_model(spec: DiskSpec) -> bool:
-    """Whether the disk needs something that no block I/O controller can do."""
+    """Return whether the disk needs something that no block I/O controller can do."""
     return bool(spec.burst or spec.warm_up or spec.io_unit_bytes or spec.stripes > 1 or spec.host_cache_bytes)
 
 
@@ -143,7 +146,7 @@ def _common(spec: DiskSpec) -> bool:
 
 
 def _rate(spec: DiskSpec) -> float:
-    """I/Os per second that the limits allow, at the usual I/O size if they are in bytes."""
+    """Return the I/Os per second that the limits allow. Limits in bytes count at the usual I/O size."""
     burst = spec.burst
     by_count = max(spec.iops or 0, burst.iops if burst else 0) or float("inf")
     by_bytes = max(spec.bytes_per_s or 0, burst.bytes_per_s if burst else 0) or float("inf")

@@ -1,4 +1,4 @@
-"""``up``, ``down``, ``status``: the operations on a farm outside its supervisor."""
+"""Starts, stops and queries a farm from outside its supervisor (``up``, ``down``, ``status``)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ from pinchpoint_infra.embedded.tiers.web import WebTier
 _POLL_S = 0.1
 _STOP_S = 15.0
 _NOTE_S = 2.0
-"""A supervisor notes a tier's end within a quarter of a second, unless the machine is busy."""
-_LIMIT_S = 60.0  # dropping a large table from the page cache writes it out first
+"""Seconds within which a supervisor notices the end of a tier. It takes a quarter of a second unless the
+machine is busy."""
+_LIMIT_S = 60.0  # dropping a large table from the page cache first writes it to the disk
 
 _supervisors: dict[str, subprocess.Popen[bytes]] = {}
-"""Supervisors that this process started: a farm with a lifeline stays up while its stdin is open."""
+"""Supervisors that this process started. A farm with a lifeline runs while the supervisor's stdin is open."""
 
 
 def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> FarmStatus:
-    """Start a farm and wait until every tier answers; a farm that is up is left as it is.
+    """Start a farm and wait until every tier answers. A farm that is already up is not changed.
 
     Args:
         spec: the farm to build.
@@ -67,10 +68,10 @@ def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> Fa
 
 
 def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> bool:
-    """Start a farm, unless it is up or another process is starting it; see ``up``.
+    """Start a farm, unless it is up or another process is starting it (see ``up``).
 
     Returns:
-        Returns whether this call started the farm: then the caller must also stop it.
+        Returns whether this call started the farm. If so, the caller must also stop it.
 
     Raises:
         FarmError: the farm cannot be built, or the remains of an earlier one cannot be removed.
@@ -80,7 +81,7 @@ def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -
         return False
     directory = place.farm_directory(spec.identity)
     with _alone(directory.parent):
-        if status(spec.identity).state in {"starting", "up"}:  # the farm may have started while we waited
+        if status(spec.identity).state in {"starting", "up"}:  # the farm may have started during the wait
             return False
         for sentence in removal.remove(place.farm_id(spec.identity), directory):
             progress(f"remains of an earlier farm: {sentence}")
@@ -90,7 +91,7 @@ def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -
 
 
 def wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
-    """Wait until every tier of a started farm answers, whichever process started it; see ``up``.
+    """Wait until every tier of a started farm answers, whichever process started it (see ``up``).
 
     Raises:
         FarmError: the farm failed, or no longer exists.
@@ -129,16 +130,16 @@ def _last_words(directory: Path) -> str:
 
 
 def down(identity: Path) -> list[str]:
-    """Stop a farm and remove everything it made; sentences of what was done, none without a farm.
+    """Stop a farm and remove everything it created. Return sentences on what was done; none without a farm.
 
     Raises:
-        FarmError: something could not be removed (no rights).
+        FarmError: something could not be removed, because rights are missing.
     """
     return down_by_id(place.farm_id(identity))
 
 
 def down_by_id(identifier: str) -> list[str]:
-    """Stop a farm whose file may be deleted; see ``down``."""
+    """Stop a farm whose file may be deleted (see ``down``)."""
     directory = place.directory_of(identifier)
     state = load(directory)
     done = []
@@ -163,9 +164,9 @@ def limit(identity: Path, *, hold: bool) -> None:
 
 
 def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
-    """Slow down one part of a farm (its limits stay in force); None restores all.
+    """Slow down one part of a farm, whose limits stay in force; None restores all parts.
 
-    The slowdown ends after ``for_s`` seconds, because the caller may be killed before.
+    The slowdown ends after ``for_s`` seconds, because the caller may be killed before that.
 
     Raises:
         FarmError: this part cannot be slowed down (the message says why), or the farm is not up.
@@ -178,7 +179,7 @@ def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
 
 
 def _ask(identity: Path, wish: Callable[[LimitsInForce], LimitsInForce]) -> None:
-    """Send a farm's supervisor a request for limits, and wait until it is done. Raises FarmError."""
+    """Send a request for limits to a farm's supervisor, and wait until it is done. Raises FarmError."""
     directory = place.farm_directory(identity)
     state = load(directory)
     if state is None:
@@ -197,17 +198,17 @@ def _ask(identity: Path, wish: Callable[[LimitsInForce], LimitsInForce]) -> None
 
 
 def status(identity: Path) -> FarmStatus:
-    """The state of a farm; changes nothing."""
+    """Return the state of a farm, without changing anything."""
     return status_by_id(place.farm_id(identity))
 
 
 def known() -> list[tuple[FarmStatus, Path | None]]:
-    """Every farm with files on this machine, and the path of its farm file, if known."""
+    """Yield every farm with files on this machine, and the path of its farm file, if known."""
     return [(status_by_id(identifier), _built_from(identifier)) for identifier in place.known_ids()]
 
 
 def status_by_id(identifier: str) -> FarmStatus:
-    """The state of a farm whose file may be deleted; see ``status``."""
+    """Return the state of a farm whose file may be deleted (see ``status``)."""
     directory = place.directory_of(identifier)
     state = load(directory)
     until = time.monotonic() + _NOTE_S
@@ -239,7 +240,7 @@ def _built_from(identifier: str) -> Path | None:
     try:
         return Path(json.loads((place.directory_of(identifier) / SPEC).read_text())["identity"])
     except (FileNotFoundError, json.JSONDecodeError):
-        return None  # it was killed before it wrote its process id
+        return None  # the process was killed before it wrote its process id
 
 
 def _check(spec: FarmSpec) -> None:
@@ -298,13 +299,13 @@ def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
             start_new_session=True,
         )
     _supervisors[identifier] = process
-    # The next process must find the farm starting, not remains to remove.
+    # The next process must see that the farm is starting, so that it does not remove the farm as a leftover.
     if load(directory) is None:
         State(supervisor=(process.pid, psutil.Process(process.pid).create_time())).save(directory)
 
 
 def _let_go(identifier: str) -> None:
-    """Forget an ended supervisor."""
+    """Remove an ended supervisor from ``_supervisors``."""
     ended = _supervisors.pop(identifier, None)
     if ended:
         if ended.stdin:
@@ -313,19 +314,19 @@ def _let_go(identifier: str) -> None:
 
 
 def _filled_with(content: dict[str, Any]) -> str:
-    """A sentence about a farm's content."""
+    """Return a sentence about the content of a farm."""
     copies = f", {content['copies']:,} of them further copies" if content["copies"] else ""
     stored = f"{content['stored_bytes'] / 1e6:,.1f} MB stored"
     return f"content: {content['documents']:,} documents of {content['corpus']}{copies}, {stored}"
 
 
 def _is_gone(tier: TierState) -> bool:
-    """Whether a tier that counts as up has ended: its supervisor is gone, or has not noticed yet."""
+    """Return whether a tier that counts as up has ended: its supervisor is gone or has not noticed yet."""
     return tier.state == "up" and tier.pid is not None and not removal.alive(tier.pid, tier.create_time)
 
 
 def _is_unnoted(state: State) -> bool:
-    """Whether a tier has ended and its supervisor has not recorded the exit status yet."""
+    """Return whether a tier has ended and its supervisor has not recorded the exit status yet."""
     supervised = state.supervisor is not None and removal.alive(*state.supervisor)
     return supervised and any(map(_is_gone, state.tiers.values()))
 
@@ -336,7 +337,7 @@ def _tier(name: str, tier: TierState) -> TierStatus:
         server=name,
         name=tier.tier,
         host=tier.host,
-        state=cast("TierWord", state),  # written by the supervisor from the same words
+        state=cast("TierWord", state),  # the supervisor writes the same words
         pid=tier.pid,
         port=tier.port,
         directory=tier.directory,

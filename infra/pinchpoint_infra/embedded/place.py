@@ -1,4 +1,4 @@
-"""The folders and names of farms."""
+"""Defines the folders and names of farms."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pinchpoint_infra.embedded.record import FarmError
 
 STATE_VARIABLE = "PINCHPOINT_STATE"
 MARK = "PINCHPOINT_FARM"
-"""Environment variable with the farm's id in each of its processes, by which they are found."""
+"""Environment variable with the id of the farm. Each process of the farm has it, so that it can be found."""
 
 DISK_MARK = "PINCHPOINT_DISK_OF"
-"""The same for the processes of its emulated disks, which must end after all their users."""
+"""Environment variable with the id for the processes of emulated disks, which must end after their users."""
 
 _FOR_ROOT = Path("/var/lib/pinchpoint")  # an unprivileged server cannot enter root's home directory
 
 
 def farm_id(identity: Path) -> str:
-    """A farm's short id: the same file is the same farm."""
+    """Return the short id of a farm. The same file gives the same id."""
     return hashlib.sha256(os.fsencode(identity.resolve())).hexdigest()[:12]
 
 
 def state_root() -> Path:
-    """The folder of all farms: on a disk, because in memory a flush takes no time.
+    """Return the folder of all farms. It is on a disk, because a flush to memory takes no time.
 
-    The path is absolute, because a farm's processes have working directories of their own, and free of
+    The path is absolute, because the processes of a farm have working directories of their own. It has no
     symbolic links, because the kernel reports mounts and working directories without them.
     """
     if given := os.environ.get(STATE_VARIABLE):
@@ -37,23 +37,23 @@ def state_root() -> Path:
 
 
 def farm_directory(identity: Path) -> Path:
-    """The folder of all files that a farm creates."""
+    """Return the folder of all files that a farm creates."""
     return directory_of(farm_id(identity))
 
 
 def directory_of(identifier: str) -> Path:
-    """The folder of the farm with this id."""
+    """Return the folder of the farm with an id."""
     return state_root() / "farms" / identifier
 
 
 def known_ids() -> list[str]:
-    """The ids of all farms with a folder on this machine, up or not."""
+    """Return the ids of all farms with a folder on this machine, running or not."""
     farms = state_root() / "farms"
     return sorted(entry.name for entry in farms.iterdir()) if farms.is_dir() else []
 
 
 def make_directory(directory: Path) -> None:
-    """Create a farm's folder; under root the servers' unprivileged user may enter it. Raises FarmError."""
+    """Create the folder of a farm. Under root, the servers' user may enter it. Raises FarmError."""
     make_farms(directory.parent)
     try:
         directory.mkdir(mode=0o700)
@@ -64,9 +64,10 @@ def make_directory(directory: Path) -> None:
 
 
 def make_farms(farms: Path) -> None:
-    """Make the folder of all farms, and missing parents. Raises FarmError.
+    """Create the folder of all farms and missing parents. Raises FarmError.
 
-    Under root every user may enter the folders, whatever root's umask: an unprivileged server works below.
+    Under root, every user may enter the folders, regardless of root's umask, because an unprivileged server
+    works in them.
     """
     try:
         for folder in reversed([each for each in (farms, *farms.parents) if not each.exists()]):
@@ -87,9 +88,9 @@ def _cannot_make(folder: Path, error: OSError) -> FarmError:
 
 
 def remove_empty_parents(directory: Path) -> None:
-    """Remove the folders of farms, after the last one."""
+    """Remove the folder of all farms and its parents, if they are empty."""
     for parent in (directory.parent, directory.parent.parent):
         try:
             parent.rmdir()
         except OSError:
-            return  # not empty, or not ours: keep it
+            return  # not empty, or of another owner: keep it

@@ -1,4 +1,4 @@
-"""The specification and the state of an embedded farm."""
+"""Defines the specification and the state of an embedded farm."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FarmState = Literal["down", "starting", "up", "broken"]
 
 
 class FarmError(Exception):
-    """A farm cannot be started or stopped; one sentence, with the end of a log if that explains it."""
+    """A farm cannot be started or stopped. The message is a sentence, with the end of a log if useful."""
 
 
 class FarmInputError(FarmError):
-    """The requested farm cannot be built: the input is wrong, not the environment."""
+    """The requested farm cannot be built, because the input is wrong. The environment is not the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +28,20 @@ class FarmSpec:
     """The specification of a farm.
 
     Attributes:
-        identity: the farm file's resolved path; the farm's id is derived from it.
-        name: the farm's name.
-        tiers: any subset of web, sql, search, nosql, files; web needs sql, which stores its content.
-        corpus: the folder of documents for the farm; None: the machine's documentation.
-        documents: their number, reached by further copies if needed; None: all of a named corpus, a default
-            number of another one.
-        hosts: tier -> the number of its hosts, where it is not one.
-        disks: ``server.role`` -> the emulated disk; other roles are plain folders.
-        cpus: server, or ``generator`` -> its limit in cores.
-        memory: server -> its limit in bytes, including page cache.
-        delays: server -> the delay in front of its endpoint.
+        identity: resolved path of the farm file, from which the id of the farm is derived.
+        name: name of the farm.
+        tiers: any of web, sql, search, nosql, files. web needs sql, which stores its content.
+        corpus: folder with the documents; None: the documentation of this machine.
+        documents: number of documents, reached with further copies if needed; None: all of a named corpus, a
+            default number of another one.
+        hosts: tier -> number of its hosts, if the number is not 1.
+        disks: ``server.role`` -> emulated disk. Other roles are plain folders.
+        cpus: server, or ``generator`` -> limit in cores.
+        memory: server -> limit in bytes, including page cache.
+        delays: server -> delay in front of its endpoint.
         networks: server -> bytes per second of the network interface in front of its endpoint.
-        throttle: ``web`` -> how it refuses requests above a rate.
-        settings: ``sql``, ``nosql`` -> further settings of its server, which replace the farm's own.
+        throttle: ``web`` -> how the tier refuses requests above a rate.
+        settings: ``sql``, ``nosql`` -> further settings of the server, which override the farm's own.
         share_cores: whether the tiers may also use the load generators' cores.
     """
 
@@ -68,8 +68,7 @@ class Slower:
     Attributes:
         knob: ``disk``, ``cpu`` or ``delay``.
         name: ``server.role`` of a disk, or the server.
-        ratio: the remaining speed, 0 to 1: limits are multiplied by it, times of an I/O or a round trip
-            divided by it.
+        ratio: remaining speed, 0 to 1. It multiplies limits, and divides the time of an I/O or a round trip.
         cores: for ``cpu``, the number of cores that the ratio refers to.
     """
 
@@ -84,16 +83,16 @@ class TierStatus:
     """The state of one server of a tier.
 
     Attributes:
-        server: its name; see ``pinchpoint_infra.servers``.
-        name: the tier.
-        host: name of its host in the farm.
-        state: the tier's state; ``crashed`` if it ended without being stopped.
-        pid: its first process; None for a tier that is a folder.
-        port: its port on the loopback interface; None for a tier that is a folder.
-        directory: all it made.
-        log: its log file.
-        exit_status: of a crashed tier; negative: the signal that killed it.
-        log_tail: the end of a crashed tier's log.
+        server: name of the server (see ``pinchpoint_infra.servers``).
+        name: name of the tier.
+        host: name of the server's host in the farm.
+        state: state of the server; ``crashed`` if it ended without being stopped.
+        pid: first process of the server; None for a tier that is a folder.
+        port: port on the loopback interface; None for a tier that is a folder.
+        directory: folder with everything that the server created.
+        log: log file.
+        exit_status: exit status of a crashed tier; negative: the signal that killed it.
+        log_tail: end of a crashed tier's log.
     """
 
     server: str
@@ -110,21 +109,21 @@ class TierStatus:
 
 @dataclass(frozen=True, slots=True)
 class FarmStatus:
-    """How a farm is.
+    """The state of a farm.
 
     Attributes:
-        farm_id: derived from the path of the farm file.
-        state: ``broken`` if a tier crashed, its supervisor is gone, or files remain.
-        directory: all it made.
-        tiers: the servers of its tiers.
+        farm_id: id derived from the path of the farm file.
+        state: state of the farm; ``broken`` if a tier crashed, its supervisor is gone, or files remain.
+        directory: folder with everything that the farm created.
+        tiers: states of the servers.
         endpoints: name -> url and options, as in farm.yaml's ``endpoints``; contains secrets.
-        disks: server -> disk role -> its folder.
-        farm_cores: the cores of its tiers.
-        generator_cores: the cores left for load generators.
-        content: its documents.
-        emulated: ``server.role`` -> its emulated disk: device, mount, method, notes.
-        limited: whether limits and delays are in force now.
-        slower: the slowdown in force now, if any.
+        disks: server -> disk role -> folder.
+        farm_cores: cores of the tiers.
+        generator_cores: cores for load generators.
+        content: facts about its documents.
+        emulated: ``server.role`` -> emulated disk: device, mount, method, notes.
+        limited: whether limits and delays are in force.
+        slower: slowdown in force; None if there is none.
         warnings: sentences that a report of a run on this farm must show.
     """
 

@@ -1,4 +1,4 @@
-"""Finds and removes everything a farm created: marked processes, shared memory, disks, folder."""
+"""Finds and removes everything that a farm created: processes, shared memory, disks, folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEGMENTS = Path("/proc/sysvipc/shm")
 
 
 def alive(pid: int | None, create_time: float | None) -> bool:
-    """Whether this process still runs; its id may belong to another process since."""
+    """Return whether a process still runs. Its id may belong to another process by now."""
     if pid is None or create_time is None:
         return False
     try:
@@ -38,14 +38,15 @@ def alive(pid: int | None, create_time: float | None) -> bool:
 
 
 def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
-    """Every living process of a farm.
+    """Return every living process of a farm.
 
     PostgreSQL and Valkey overwrite their environment with their titles, so they are recognised by name and by
-    a working directory in the farm's folder; a user's shell there lacks the mark.
+    a working directory in the farm's folder. A user's shell there has neither the name nor the mark.
     """
     result = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # gone, or another user's
+        # the process is gone or belongs to another user
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
             ours = process.environ().get(MARK) == farm_id
@@ -55,7 +56,7 @@ def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
 
 
 def behind_disks(farm_id: str) -> list[psutil.Process]:
-    """Every process behind a farm's emulated disks."""
+    """Return every process behind the emulated disks of a farm."""
     result = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -65,7 +66,7 @@ def behind_disks(farm_id: str) -> list[psutil.Process]:
 
 
 def end_all(farm_id: str, directory: Path, spared: int) -> int:
-    """End every process of a farm except ``spared``, by SIGTERM first; return their number."""
+    """End every process of a farm except ``spared``, first by SIGTERM. Return their number."""
     ended = set()
     for attempt in range(3):
         processes = [process for process in of_farm(farm_id, directory) if process.pid != spared]
@@ -81,34 +82,34 @@ def end_all(farm_id: str, directory: Path, spared: int) -> int:
 
 
 def free_shared_memory(cluster: Path) -> bool:
-    """Free the System V segment of a PostgreSQL server that was killed; whether there was one.
+    """Free the System V segment of a killed PostgreSQL server. Return whether there was one.
 
-    Its key and id are the numbers in line 7 of postmaster.pid, line 1 is the server's process id
-    (PostgreSQL's documentation of the lock file). After a reboot the id may belong to another process, such
-    as another database: only memory with this key, made by this process, is freed.
+    Line 7 of postmaster.pid has the key and the id of the segment, and line 1 the process id of the server
+    (PostgreSQL's documentation of the lock file). After a reboot, the id may belong to the memory of another
+    database. Therefore only memory with this key that this process created is freed.
     """
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
         server = int(lines[0])
         key, segment = (int(number) for number in lines[6].split())
     except (OSError, IndexError, ValueError):
-        return False  # no such file: the server ended in order and freed its segment
+        return False  # the file is missing: the server ended normally and freed its segment
     if (key % 2**32, segment, server) not in _segments():
         return False
     return bool(ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0)
 
 
 def _segments() -> Iterator[tuple[int, int, int]]:
-    """(key, id, creating process) of every System V shared memory segment of this machine."""
+    """Yield key, id and creating process of every System V shared memory segment of this machine."""
     for line in _SEGMENTS.read_text().splitlines()[1:] if _SEGMENTS.exists() else ():
         key, segment, _permissions, _size, maker = line.split()[:5]
-        yield int(key) % 2**32, int(segment), int(maker)  # a key is a signed number in this file
+        yield int(key) % 2**32, int(segment), int(maker)  # the file contains keys as signed numbers
 
 
 def remove(farm_id: str, directory: Path) -> list[str]:
-    """Remove a farm; sentences of what was removed. Raises FarmError.
+    """Remove a farm. Return sentences on what was removed. Raises FarmError.
 
-    The calling process is spared, because it may have the farm's mark itself (the supervisor has).
+    The calling process is not ended, because it may have the mark of the farm itself, as the supervisor does.
     """
     done = []
     spared = os.getpid()
@@ -139,7 +140,10 @@ def remove(farm_id: str, directory: Path) -> list[str]:
 
 
 def _end_behind_disks(farm_id: str) -> list[str]:
-    """End disk processes. They end by themselves when unmounted, except those that were never mounted."""
+    """End the processes of disks.
+
+    They end by themselves when unmounted, except those that were never mounted.
+    """
     left = behind_disks(farm_id)
     _, alive = psutil.wait_procs(left, timeout=3)
     for process in alive:

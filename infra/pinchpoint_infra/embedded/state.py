@@ -1,4 +1,4 @@
-"""A farm's state file: written by its supervisor, read by other processes, always complete."""
+"""Reads and writes the state file of a farm. Its supervisor writes it, and other processes read it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from pinchpoint_infra.embedded.record import Slower
 STATE = "state.json"
 SPEC = "spec.json"
 WANTED = "limits.json"
-"""The requested limits of the farm: ``LimitsInForce`` without ``failure``; written by ``control``."""
+"""Name of the file with the requested limits: ``LimitsInForce`` without ``failure``. ``control`` writes
+it."""
 
 
 @dataclass(slots=True)
 class TierState:
-    """One server of a tier in its supervisor's records; see ``record.TierStatus``."""
+    """The supervisor's record of one server (see ``record.TierStatus``)."""
 
     tier: str
     host: str
@@ -35,15 +36,16 @@ class TierState:
 
 @dataclass(frozen=True, slots=True)
 class LimitsInForce:
-    """The request for limits and delays, and its result.
+    """A request for limits and delays, and its result.
 
     Attributes:
-        number: count of requests, which distinguishes an answer from the last one.
+        number: number of the request. An answer has the number of its request.
         hold: whether limits and delays are in force.
-        failure: why the request failed; "" on success.
-        live: whether only ``slower`` was requested; otherwise all limits start from their initial state.
-        slower: the slowdown; None: none.
-        until_s: end of the slowdown, UTC seconds, because the requester may be killed before.
+        failure: why the request failed; "" if it succeeded.
+        live: whether the request only changes ``slower``. Otherwise all limits start from their initial
+            state.
+        slower: slowdown; None: no slowdown.
+        until_s: end of the slowdown in UTC seconds, because the requester may be killed before that.
     """
 
     number: int = 0
@@ -56,18 +58,18 @@ class LimitsInForce:
 
 @dataclass(slots=True)
 class State:
-    """A farm in its supervisor's records.
+    """The supervisor's record of a farm.
 
     Attributes:
-        stage: ``starting``, ``up`` or ``failed``.
-        message: the present step, for the user.
-        failure: why the farm failed, one sentence with the end of a log.
-        input_at_fault: whether the requested farm is the cause.
-        supervisor: (process id, creation time).
-        tiers: server -> its state.
-        emulated: ``server.role`` -> its emulated disk.
-        limits: whether limits and delays are in force now.
-        warnings: differences from the requested farm.
+        stage: stage of the start: ``starting``, ``up`` or ``failed``.
+        message: current step, for the user.
+        failure: why the farm failed: a sentence with the end of a log.
+        input_at_fault: whether the request for the farm caused the failure.
+        supervisor: process id and creation time.
+        tiers: server -> state of the server.
+        emulated: ``server.role`` -> emulated disk.
+        limits: whether limits and delays are in force.
+        warnings: sentences on differences from the requested farm.
     """
 
     stage: str = "starting"
@@ -85,15 +87,15 @@ class State:
     generator_cores: list[int] = field(default_factory=list)
 
     def save(self, directory: Path) -> None:
-        """Write the file atomically; only its owner may read it (it contains passwords)."""
+        """Write the file atomically. Only its owner may read it, because it contains passwords."""
         _save(directory / STATE, self)
 
 
 def load(directory: Path) -> State | None:
-    """The state of the farm in this folder; None if the file is missing or not readable.
+    """Return the state of the farm in a folder; None if the file is missing or not readable.
 
-    The file may be empty after a power loss, or of another version of Pinchpoint: such a farm is found and
-    removed by its mark, like one without a state file.
+    The file may be empty after a power loss, or of another version of Pinchpoint. Such a farm is found and
+    removed by its mark, like a farm without a state file.
     """
     try:
         return record(State, json.loads((directory / STATE).read_text(encoding="utf-8")))
@@ -102,12 +104,12 @@ def load(directory: Path) -> State | None:
 
 
 def want(directory: Path, limits: LimitsInForce) -> None:
-    """Send the supervisor a request for limits; the state file will have the answer."""
+    """Send a request for limits to the supervisor. The answer appears in the state file."""
     _save(directory / WANTED, limits)
 
 
 def wanted(directory: Path) -> LimitsInForce:
-    """The requested limits of the farm."""
+    """Return the requested limits of the farm."""
     try:
         return record(LimitsInForce, json.loads((directory / WANTED).read_text(encoding="utf-8")))
     except FileNotFoundError:

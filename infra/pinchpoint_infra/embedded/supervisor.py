@@ -1,8 +1,8 @@
-"""The supervisor process, which starts a farm's tiers, watches them and ends them.
+"""Runs the supervisor process, which starts a farm's tiers, watches them and ends them.
 
-``python -m pinchpoint_infra.embedded.supervisor DIRECTORY``. It works in the farm's folder, in its own
-session. With a pipe as stdin it ends and removes the farm when the pipe's other end is closed, that is when
-the farm's owner has ended for any reason. SIGTERM ends the tiers and leaves the folder to ``down``.
+``python -m pinchpoint_infra.embedded.supervisor DIRECTORY`` works in the folder of the farm and in a session
+of its own. If its stdin is a pipe, it ends and removes the farm when the other end of the pipe is closed,
+because the owner of the farm has then ended. SIGTERM ends the tiers, and ``down`` removes the folder.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from pinchpoint_infra.faults import caps, interface
 from pinchpoint_infra.faults.delay import DelayProxy
 from pinchpoint_infra.servers import Server, servers_of
 
-# Changes a running farm's limits: disks, CPU, delays, throttles.
+# The functions below change the limits of a running farm: disks, CPU, delays, throttles.
 
 DISKS = "disks"
 
 
 class Knobs:
-    """The limits and delays of one farm.
+    """The limits and delays of a farm.
 
     Args:
         spec: the farm.
-        farm_id: its id.
-        directory: the farm's folder; a server's disk role has the folder ``tier/role`` or
+        farm_id: id of the farm.
+        directory: folder of the farm. A disk role of a server has the folder ``tier/role`` or
             ``tier/host/role`` in it.
     """
 
@@ -74,9 +74,9 @@ class Knobs:
         self.warnings: list[str] = []
 
     def build(self) -> None:
-        """Make disks and control groups, unlimited. Raises FarmError.
+        """Create disks and control groups without limits. Raises FarmError.
 
-        What this machine cannot emulate is left out; one warning names all of it.
+        What this machine cannot emulate is left out. One warning lists all of it.
         """
         lacking = [*self._build_disks(), *self._build_groups(), *self._lacking_interfaces()]
         if FilesTier.name in self._spec.delays and (why := missing_for_a_share()):
@@ -85,23 +85,23 @@ class Knobs:
             self.warnings.append("built without what this machine lacks the means for: " + "; ".join(lacking))
 
     def emulates(self, disk: str) -> bool:
-        """Whether this disk (``server.role``) is emulated."""
+        """Return whether a disk (``server.role``) is emulated."""
         return disk in self._disks
 
     def caps_memory(self, server: str) -> bool:
-        """Whether this server's memory will be limited."""
+        """Return whether the memory of a server is limited."""
         return server in self._spec.memory and "memory" in caps.support().roots
 
     @contextmanager
     def around(self, server: str) -> Iterator[None]:
-        """Processes started meanwhile belong to the server's control group, if it has one."""
+        """Put the processes started in this context into the control group of the server, if it has one."""
         with ExitStack() as stack:
             if server in self._groups:
                 stack.enter_context(self._groups[server].inside())
             yield
 
     def stand_before(self, tiers: Mapping[str, EmbeddedTier]) -> None:
-        """Start what precedes endpoints: network interfaces, then the proxy of delayed endpoints."""
+        """Start network interfaces, and then the proxy of delayed endpoints, in front of the servers."""
         for name, bytes_per_s in self._spec.networks.items():
             port = tiers[name].port
             if port is not None and interface.missing() is None:
@@ -119,18 +119,18 @@ class Knobs:
             self._throttled[name] = tier
 
     def endpoint(self, tier: EmbeddedTier) -> dict[str, str]:
-        """A server's endpoint for clients: behind the proxy, if it has one."""
+        """Return the endpoint of a server for clients: behind the proxy, if there is one."""
         endpoint = tier.endpoint()
         port = self._proxied.get(tier.server, self._port(tier))
         return {**endpoint, "url": re.sub(rf":{tier.port}\b", f":{port}", endpoint["url"])}
 
     def _port(self, tier: EmbeddedTier) -> int:
-        """The port of a server: behind its network interface, if it has one."""
+        """Return the port of a server: behind its network interface, if it has one."""
         own = self._interfaces.get(tier.server)
         return own.port if own else tier.port or 0
 
     def hold(self, *, on: bool) -> None:
-        """Start all limits from their initial state, or lift them. Raises FarmError."""
+        """Start all limits from their initial state, or remove them. Raises FarmError."""
         self._held = on
         for disk in self._disks.values():
             try:
@@ -153,11 +153,11 @@ class Knobs:
             raise FarmError(f"caps, delays or throttles could not be set: {error}") from error
 
     def slow(self, slower: Slower | None, pids: Sequence[int] = ()) -> None:
-        """Slow down one part, and restore all others; None: restore all.
+        """Slow down one part and restore all others; None: restore all.
 
         Args:
-            slower: the slowdown, while limits are in force.
-            pids: for ``cpu``, the server's processes, the first one first.
+            slower: slowdown, while limits are in force.
+            pids: for ``cpu``, processes of the server, the first process first.
 
         Raises:
             FarmError: the farm has no such part, or the slowdown failed.
@@ -173,7 +173,7 @@ class Knobs:
                 self._turn(slower, pids)
                 self._slower = slower
         except (DiskError, OSError) as error:
-            self._slower = self._slower or slower  # it may be half done: restore it the next time
+            self._slower = self._slower or slower  # the change may be incomplete: restore it the next time
             names = " and ".join(dict.fromkeys(one.name for one in (before, slower) if one))
             raise FarmError(f"the speed of {names} could not be changed: {error}") from error
 
@@ -193,7 +193,7 @@ class Knobs:
                 self._turn_cpu(slower, pids)
 
     def _turn_cpu(self, slower: Slower, pids: Sequence[int]) -> None:
-        """A CPU quota in cores; a tier without a control group gets one now, and keeps it."""
+        """Set a CPU quota in cores. A tier without a control group gets one now and keeps it."""
         if slower.ratio == 1:
             own = self._spec.cpus.get(slower.name) if self._held else None
             if slower.name in self._groups:
@@ -209,7 +209,7 @@ class Knobs:
             group.make()
             self._groups[slower.name] = group
             for pid in pids:
-                with suppress(ProcessLookupError):  # the process ended meanwhile
+                with suppress(ProcessLookupError):  # the process has ended meanwhile
                     group.add(pid)
         self._groups[slower.name].cap_cpu(slower.cores * slower.ratio)
 
@@ -222,7 +222,7 @@ class Knobs:
         self._interfaces = {}
 
     def described_disks(self) -> dict[str, dict[str, Any]]:
-        """For the farm's state."""
+        """Return the disks for the state of the farm."""
         return {name: disk.describe() for name, disk in self._disks.items()}
 
     def _build_disks(self) -> Iterator[str]:
@@ -259,7 +259,7 @@ class Knobs:
         capped = [
             name for controller, tiers in wanted.items() if controller in machine.roots for name in tiers
         ]
-        # Version 2 limits a disk per control group, so that server needs a group, too.
+        # Version 2 limits a disk per control group, so that the server also needs a group.
         capped += [name.rpartition(".")[0] for name in self._disks if "io" in machine.roots]
         for name in dict.fromkeys(capped):
             group = caps.Group(self._farm_id, name, machine)
@@ -270,20 +270,23 @@ class Knobs:
             self._groups[name] = group
 
     def _environment(self) -> dict[str, str]:
-        """The environment of a disk's process, without the farm's mark, which would end the disk early."""
+        """Return the environment of a disk's process.
+
+        It lacks the mark of the farm, because processes with the mark are ended before the disks.
+        """
         return {**{k: v for k, v in os.environ.items() if k != MARK}, DISK_MARK: self._farm_id}
 
 
 def shared_out(
     usable: set[int] | None = None, *, share: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(farm's cores, generators' cores); with a single core both have it.
+    """Return the cores of the farm and of the load generators. With a single core, both have it.
 
-    Generators get a quarter of the cores, at least one: FACTS recommends one generator core per three farm
-    cores.
+    Load generators get a quarter of the cores and at least one: FACTS recommends one generator core per three
+    farm cores.
 
     Args:
-        usable: the cores that this process may use; by default as the system reports.
+        usable: cores that this process may use; by default as reported by the system.
         share: whether the farm may also use the generators' cores.
     """
     cores = sorted(os.sched_getaffinity(0) if usable is None else usable)
@@ -300,7 +303,7 @@ _TAIL_BYTES = 2000
 
 
 class Supervisor:
-    """One farm."""
+    """The supervisor of one farm."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -309,7 +312,8 @@ class Supervisor:
         self._tiers: dict[str, EmbeddedTier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         farm_cores, generator_cores = shared_out(share=self._spec.share_cores)
-        os.sched_setaffinity(0, farm_cores)  # before the first tier: all tiers inherit the affinity
+        # set before the first tier starts, because all tiers inherit the affinity
+        os.sched_setaffinity(0, farm_cores)
         me = psutil.Process()
         self._state = State(
             supervisor=(me.pid, me.create_time()),
@@ -318,7 +322,10 @@ class Supervisor:
         )
 
     def start(self) -> None:
-        """Start every tier, fill the farm, wait until all answer. Raises FarmError, ContentError."""
+        """Start every tier, fill the farm, and wait until all tiers answer.
+
+        Raises FarmError, ContentError.
+        """
         wanted = [
             (server, tier)
             for name, tier in TIERS.items()
@@ -343,7 +350,7 @@ class Supervisor:
         for one in self._tiers.values():
             given = self._knobs.endpoint(one)
             first_host = self._state.endpoints.setdefault(one.endpoint_name, given)
-            if first_host is not given:  # a URL names several hosts with commas between them
+            if first_host is not given:  # a URL separates several hosts by commas
                 first_host["url"] += f",{urlsplit(given['url']).netloc}"
         self._state.emulated = self._knobs.described_disks()
         self._state.warnings = self._knobs.warnings
@@ -351,7 +358,7 @@ class Supervisor:
         self._say("the farm is up")
 
     def watch(self) -> None:
-        """Until stopped: note every tier that ends without being stopped."""
+        """Record every tier that ends without being stopped, until the farm is stopped."""
         lifeline = [0] if stat.S_ISFIFO(os.fstat(0).st_mode) else []
         while True:
             closed, _, _ = select.select(lifeline, [], [], _WATCH_S)
@@ -362,19 +369,20 @@ class Supervisor:
             self._obey(wanted(self._directory))
 
     def fail(self, error: FarmError | ContentError) -> None:
-        """Note why the farm could not be started."""
+        """Record why the farm could not be started."""
         self._state.stage = "failed"
         self._state.failure = str(error)
         self._state.input_at_fault = isinstance(error, CorpusError)
         self._save()
 
     def stop(self) -> None:
-        """End every tier, the last started first; each has some time to end in order."""
+        """End every tier, the last started first. Each has some time to end normally."""
         self._knobs.stop()
         for name in reversed(self._processes):
             process = self._processes[name]
             if process.poll() is None:
-                # The farm's data is removed next: PostgreSQL need not write it out (SIGQUIT: immediate).
+                # The data of the farm will be removed, so that PostgreSQL need not write it out (SIGQUIT:
+                # immediate).
                 process.send_signal(signal.SIGQUIT if name == Sql.name else signal.SIGTERM)
         deadline = time.monotonic() + _STOP_S
         for process in self._processes.values():
@@ -386,7 +394,7 @@ class Supervisor:
 
     def _launch(self, server: Server, kind: type[EmbeddedTier]) -> None:
         folder = self._directory.joinpath(*server.name.split("."))
-        folder.mkdir(parents=True, exist_ok=True)  # its disks may be mounted below the folder already
+        folder.mkdir(parents=True, exist_ok=True)  # its disks may already be mounted below the folder
         folder.chmod(0o711 if kind.lets_pass and os.geteuid() == 0 else 0o700)
         tier = self._tiers[server.name] = kind(folder, self._tiers)
         tier.server = server.name
@@ -449,12 +457,13 @@ class Supervisor:
                 database,
                 folder,
                 self._say,
-                # No load runs yet: the generators' cores read the corpus while the farm's cores load it.
+                # No load runs yet, so the cores of the generators read the corpus while those of the farm
+                # load it.
                 {*self._state.farm_cores, *self._state.generator_cores},
             )
 
     def _obey(self, limits: LimitsInForce) -> None:
-        """Apply new slowdown requests, and undo those that have ended."""
+        """Apply new requests for slowdowns, and undo those that have ended."""
         now = self._state.limits
         if limits.number == now.number:
             if not (now.slower and time.time() > now.until_s):
@@ -474,7 +483,7 @@ class Supervisor:
         self._save()
 
     def _pids(self, slower: Slower | None) -> list[int]:
-        """The processes of the server to slow down, the first one first."""
+        """Return the processes of the server to slow down, the first process first."""
         leader = self._processes.get(slower.name) if slower and slower.knob == "cpu" else None
         if leader is None or leader.poll() is not None:
             return []
@@ -503,7 +512,7 @@ class _OwnerGone(Exception):  # noqa: N818 -- a fact, not an error
 
 
 class _TerminatedError(BaseException):
-    """SIGTERM: the farm is to end."""
+    """SIGTERM was received: the farm must end."""
 
 
 def _tail(log: Path) -> str:
@@ -518,9 +527,9 @@ def _on_term(number: int, frame: object) -> None:  # noqa: ARG001 -- signal's si
 
 
 def main() -> None:
-    """Entry of the supervisor process."""
+    """Run the supervisor process."""
     directory = Path(sys.argv[1])
-    os.umask(0o077)  # files of all tiers: documents may be private, and logs quote them
+    os.umask(0o077)  # umask of all tiers: documents may be private, and logs quote them
     signal.signal(signal.SIGTERM, _on_term)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     supervisor = Supervisor(directory)

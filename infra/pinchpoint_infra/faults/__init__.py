@@ -1,1 +1,1 @@
-"""Faults of a farm besides slow disks: too little CPU or memory, delays in front of an endpoint."""
+"""Emulates faults other than slow disks: too little CPU or memory, and delays in front of an endpoint."""

@@ -1,4 +1,4 @@
-"""CPU and memory caps of a farm's tiers: control groups, version 1 or 2, whichever the machine has."""
+"""Limits the CPU and memory of a farm's tiers by control groups of version 1 or 2."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from pinchpoint_collectors.linux import cgroups, mountinfo
 
 _PREFIX = "pinchpoint-"
 _PERIOD_US = 10_000
-"""A short period: a limited tier pauses for at most this time. CPU shares were exact (± 0.005 cores, measured
-with one and two busy threads at 0.1 to 1.5 cores) at any period from 10 to 100 ms."""
-_LEAST_QUOTA_US = 1_000  # the kernel's minimum
+"""Period of a CPU limit in microseconds. It is short, because a limited tier pauses for up to this time. CPU
+shares were exact (± 0.005 cores, measured with one and two busy threads at 0.1 to 1.5 cores) for periods from
+10 to 100 ms."""
+_LEAST_QUOTA_US = 1_000  # smallest value that the kernel allows
 _PATIENCE_S = 5.0
 _RECLAIM_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class CapSupport:
-    """This machine's support for control groups.
+    """The support of this machine for control groups.
 
     Attributes:
-        roots: controller (``cpu``, ``memory``, ``io``) -> the folder under which groups can be made.
-        unified: whether it is version 2: one group has all controllers.
+        roots: controller (``cpu``, ``memory``, ``io``) -> folder under which groups can be created.
+        unified: whether the machine has version 2, in which one group has all controllers.
         missing: ``cpu``, ``memory`` -> why this limit is not possible, with the remedy.
     """
 
@@ -36,7 +37,7 @@ class CapSupport:
     missing: Mapping[str, str]
 
     def only(self, controller: str) -> CapSupport:
-        """The same with this controller alone."""
+        """Return the same support with only one controller."""
         return replace(self, roots={controller: self.roots[controller]})
 
 
@@ -73,11 +74,11 @@ def _unified(mounts: list[mountinfo.Mount]) -> dict[str, Path]:
 
 
 class Group:
-    """The control group of one tier; processes started inside stay inside.
+    """The control group of one tier. Processes that its members start belong to it, too.
 
     Args:
-        farm_id: the farm's id, part of the group's name.
-        name: the tier's.
+        farm_id: id of the farm, which is part of the name of the group.
+        name: name of the tier.
         machine: the result of ``support()``.
     """
 
@@ -89,11 +90,11 @@ class Group:
 
     @property
     def io(self) -> Path | None:
-        """The group's folder for I/O limits in version 2; None in version 1."""
+        """Return the folder for I/O limits in version 2; None in version 1."""
         return self._paths.get("io")
 
     def make(self) -> None:
-        """Make it, without caps."""
+        """Create the group without limits."""
         for controller, path in self._paths.items():
             if self._machine.unified:
                 for above in (path.parent.parent, path.parent):
@@ -103,7 +104,7 @@ class Group:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Move the calling process into the group meanwhile, so that its children start there."""
+        """Move this process into the group during the context, so that its children start in the group."""
         before = cgroups.groups(Path("/proc/self/cgroup").read_text(encoding="utf-8"))
         self.add(os.getpid())
         try:
@@ -119,23 +120,23 @@ class Group:
             (path / "cgroup.procs").write_text(str(pid))
 
     def cap_cpu(self, cores: float | None) -> None:
-        """Limit its processes together to this many cores; None lifts the limit."""
+        """Limit all processes of the group together to a number of cores; None removes the limit."""
         path = self._paths["cpu"]
         period_us = max(_PERIOD_US, round(_LEAST_QUOTA_US / cores)) if cores else _PERIOD_US
         if self._machine.unified:
             quota = str(round(cores * period_us)) if cores else "max"
             (path / "cpu.max").write_text(f"{quota} {period_us}")
             return
-        # otherwise the intermediate pair of period and quota may be invalid
+        # An intermediate pair of period and quota would be invalid in another order.
         (path / "cpu.cfs_quota_us").write_text("-1")
         (path / "cpu.cfs_period_us").write_text(str(period_us))
         if cores:
             (path / "cpu.cfs_quota_us").write_text(str(round(cores * period_us)))
 
     def cap_memory(self, bytes_: int | None) -> None:
-        """Limit its memory, with page cache and without swap; None lifts the limit.
+        """Limit the memory of the group, with page cache and without swap; None removes the limit.
 
-        Memory beyond the limit is reclaimed as far as possible.
+        Memory above the limit is reclaimed as far as possible.
         """
         path = self._paths["memory"]
         if self._machine.unified:
@@ -143,12 +144,13 @@ class Group:
             return
         both = path / "memory.memsw.limit_in_bytes"
         files = [path / "memory.limit_in_bytes", *([both] if both.exists() else [])]
-        for file in files if bytes_ else reversed(files):  # memory with swap is never below memory alone
+        # the limit of memory with swap must not be below that of memory
+        for file in files if bytes_ else reversed(files):
             _write_patiently(file, str(bytes_ or -1))
 
 
 def _write_patiently(file: Path, text: str) -> None:
-    """Retry while the kernel reports "busy": data that is not on disk yet cannot be reclaimed."""
+    """Write with retries while the kernel reports "busy": data not yet on the disk cannot be reclaimed."""
     deadline = time.monotonic() + _RECLAIM_S
     while True:
         try:

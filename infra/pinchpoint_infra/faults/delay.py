@@ -1,12 +1,13 @@
-"""A TCP proxy that adds latency and limits bandwidth in front of an endpoint.
+"""Runs a TCP proxy that adds latency and limits bandwidth in front of an endpoint.
 
-``python -m pinchpoint_infra.faults.delay CONFIG`` with a JSON list of ``{"port", "to", "delay"}``: where it
-listens on the loopback interface, the port behind it, the ``DelayedEndpoint``. It takes JSON lines on stdin,
-``{"apply": true}`` or false, or ``{"speed_ratio": RATIO, "way": POSITION}``, and answers each with one line;
-until then, and when stdin has ended, bytes pass at once.
+``python -m pinchpoint_infra.faults.delay CONFIG`` takes a JSON list of ``{"port", "to", "delay"}``: the port
+on which the proxy listens on the loopback interface, the port behind it, and the ``DelayedEndpoint``. The
+process reads JSON lines on stdin and answers each with one line: ``{"apply": true}`` or false, or
+``{"speed_ratio": RATIO, "way": POSITION}``. Before the first line and after the end of stdin, bytes pass at
+once.
 
-Not imitated: the TCP handshake and acknowledgements are local. Instead, the first bytes of both sides wait
-one round trip, the time of the handshake.
+The TCP handshake and acknowledgements are local and have no delay. Instead, the first bytes of each side wait
+one round trip, which is the time of the handshake.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ from pinchpoint_infra.ports import free_port
 
 _CHUNK_BYTES = 64 * 2**10
 _CHUNKS = 256
-"""Per connection and direction: bytes in flight (16 MiB) before the sender must wait."""
+"""Largest number of chunks in flight per connection and direction (16 MiB) before the sender must wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelayedEndpoint:
-    """The way to an endpoint.
+    """The delay and the bandwidth of the path to an endpoint.
 
     Attributes:
-        round_trip_s: half of it is added in each direction.
-        bytes_per_s: bandwidth of each direction, for all connections together; None: unlimited.
+        round_trip_s: round-trip time in seconds. Half of it is added in each direction.
+        bytes_per_s: bandwidth of each direction for all connections together, in bytes per second; None: no
+            limit.
     """
 
     round_trip_s: float = 0.0
     bytes_per_s: float | None = None
 
     def at(self, ratio: float) -> DelayedEndpoint:
-        """The same delay at this share of its speed."""
+        """Return the same delay at a share of its speed."""
         narrower = None if self.bytes_per_s is None else self.bytes_per_s * ratio
         return DelayedEndpoint(self.round_trip_s / ratio, narrower)
 
@@ -54,7 +56,7 @@ class Pipe:
         self.on = False
 
     def arrives_at(self, now: float, size_bytes: int) -> float:
-        """When bytes sent now arrive: after all earlier bytes, and half a round trip."""
+        """Return when bytes sent now arrive: after all earlier bytes, and after half a round trip."""
         if not self.on:
             return now
         if self.delay.bytes_per_s is not None:
@@ -75,11 +77,11 @@ class DelayedPath:
         self._there.on = self._back.on = on
 
     def slow_to(self, ratio: float) -> None:
-        """Slow the path down: 0.8 is a round trip 1.25 times as long; 1: as configured."""
+        """Set the speed of the path: at 0.8 a round trip takes 1.25 times as long; 1: as configured."""
         self._there.delay = self._back.delay = self._delay.at(ratio)
 
     async def carry(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """Serve one client until both sides have closed, or one fails, which closes the other."""
+        """Serve one client until both sides have closed their connections, or one side fails."""
         opened_at = asyncio.get_running_loop().time()
         opened_at += self._there.delay.round_trip_s if self._there.on else 0.0
 
@@ -98,11 +100,11 @@ class DelayedPath:
 
 
 _UnderWay = asyncio.Queue[tuple[float, bytes]]
-"""(arrival time, bytes); no bytes: the end."""
+"""Arrival time and bytes; empty bytes: the end of the connection."""
 
 
 async def _take(source: asyncio.StreamReader, pipe: Pipe, opened_at: float, under_way: _UnderWay) -> None:
-    """Continue to read while earlier bytes are in flight: a delay must not reduce the rate."""
+    """Read continuously while earlier bytes are in flight, because a delay must not reduce the rate."""
     now = asyncio.get_running_loop().time
     data = b"first"
     while data:
@@ -124,13 +126,13 @@ async def _deliver(under_way: _UnderWay, target: asyncio.StreamWriter) -> None:
 
 
 class DelayProxy(ProxyProcess):
-    """The proxy's process, for a farm's supervisor.
+    """The process of the proxy, as its supervisor sees it.
 
     Args:
-        ways: (port behind it, delay), one per endpoint. log, environment: as in ``ProxyProcess``.
+        ways: (port behind the proxy, delay), one per endpoint. For log and environment see ``ProxyProcess``.
 
     Attributes:
-        ports: the ports for clients, in the same order.
+        ports: ports for clients in the same order.
     """
 
     def __init__(
@@ -148,7 +150,7 @@ class DelayProxy(ProxyProcess):
         self.report({"apply": on})
 
     def slow_to(self, position: int, ratio: float) -> None:
-        """Slow one path down; see ``DelayedPath.slow_to``. Raises the same errors as ``apply``."""
+        """Slow one path down (see ``DelayedPath.slow_to``). Raises the same errors as ``apply``."""
         self.report({"speed_ratio": ratio, "way": position})
 
 

@@ -1,15 +1,16 @@
-"""A network interface of a known speed in front of an endpoint, made of two tunnel devices.
+"""Emulates a network interface of a known speed in front of an endpoint by two tunnel devices.
 
-``python -m pinchpoint_infra.faults.interface CONFIG`` with a JSON object ``{"tier", "port", "to",
-"bytes_per_s"}``: whose it is, where clients reach it on the loopback interface, the port behind it, its
-speed. It is called after the tier and this process, such as ``sql4711``. It takes JSON lines on stdin,
-``{"apply": true}`` or false, and answers each with one line; until then, and when stdin has ended, it is as
-fast as it can be.
+``python -m pinchpoint_infra.faults.interface CONFIG`` takes a JSON object ``{"tier", "port", "to",
+"bytes_per_s"}``: the tier, the port for clients on the loopback interface, the port behind the interface, and
+the speed. The name of the interface consists of the tier and the process id, such as ``sql4711``. The process
+reads JSON lines on stdin, ``{"apply": true}`` or false, and answers each with one line. Before the first line
+and after the end of stdin, there is no limit of speed.
 
-client -> 127.0.0.1:port -> [interface, its packets at its speed, a namespace of its own] -> 127.0.0.1:to
+The path is: client -> 127.0.0.1:port -> [interface, its packets at its speed, a namespace of its own] ->
+127.0.0.1:to
 
-The interface is a kernel interface, with counters and a speed. Both devices and the namespace belong to this
-process and disappear with it. Only root can create them, on Linux.
+The interface is an interface of the kernel, with counters and a speed. Both devices and the namespace belong
+to this process and disappear with it. Only root can create them, and only on Linux.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from pinchpoint_infra.faults.proxy import ProxyProcess, carry, serve
 from pinchpoint_infra.ports import free_port
 
 BITS = 1_000_000 / 8
-"""An interface reports its speed in whole Mbit/s."""
+"""Bits per unit of the speed that an interface reports, which is a whole number of Mbit/s."""
 
-_NETWORK = ipaddress.ip_network("198.18.0.0/15")  # RFC 2544: for benchmarks, routed nowhere
+_NETWORK = ipaddress.ip_network("198.18.0.0/15")  # addresses of RFC 2544 for benchmarks, which are not routed
 _PAIRS = 2**16
 _PORT = 5000
-_PACKET_BYTES = 9000  # jumbo frames: few packets, little work
+_PACKET_BYTES = 9000  # jumbo frames cause fewer packets and less work
 _QUEUE = 16
 _CHUNK_BYTES = 64 * 2**10
 
 _LATE_S = 0.02
-"""A sleeping thread wakes up late by less than this, unless the machine is saturated."""
+"""Largest delay of a thread that wakes up, in seconds, unless the machine is saturated."""
 
 _TUNNEL = "/dev/net/tun"
 _CLONE_NEWNET = 0x40000000
@@ -57,17 +58,17 @@ _ETHTOOL_COMMAND = "IIIHBBBBBBIIHBBI8x"  # linux/ethtool.h, struct ethtool_cmd
 
 
 def missing() -> str | None:
-    """Why this machine cannot create such an interface; None if it can."""
+    """Return why this machine cannot create such an interface; None if it can."""
     if os.geteuid() != 0:
         return "no root rights (network interfaces need them)"
     return None if Path(_TUNNEL).exists() else f"no {_TUNNEL} (tunnel devices)"
 
 
 class PacketRate:
-    """The rate of packets in one direction.
+    """The limit of the rate of packets in one direction.
 
     Args:
-        bytes_per_s: at most, while ``on``.
+        bytes_per_s: largest rate while ``on``, in bytes per second.
     """
 
     def __init__(self, bytes_per_s: float) -> None:
@@ -76,21 +77,21 @@ class PacketRate:
         self.on = False
 
     def wait_s(self, now: float, size_bytes: int) -> float:
-        """The time of a packet of this size from now on, including the packets before it."""
+        """Return the seconds until a packet of a given size has passed, after the packets before it."""
         if not self.on:
             return 0.0
-        # A sender that woke up late catches up, so that the mean speed is exact.
+        # A sender that woke up late sends faster, so that the mean speed is exact.
         begin = self._free_at if self._free_at > now - _LATE_S else now
         self._free_at = begin + size_bytes / self._bytes_per_s
         return self._free_at - now
 
 
 class Interface:
-    """Both ends of the path, and the listener at the far end.
+    """Both ends of the path, and the listening socket at the far end.
 
     Args:
-        name: the interface's, at most 15 characters.
-        bytes_per_s: its speed.
+        name: name of the interface, at most 15 characters.
+        bytes_per_s: speed in bytes per second.
     """
 
     def __init__(self, name: str, bytes_per_s: float) -> None:
@@ -100,7 +101,7 @@ class Interface:
         self.listener: socket.socket | None = None
         self._far: int | None = None
         self._failure: OSError | None = None
-        # A thread can have its own namespace; what it opens there stays after its end.
+        # A thread can have a namespace of its own. What it opens there stays after the thread has ended.
         thread = threading.Thread(target=self._open_far_end, args=(name, there, here, speed))
         thread.start()
         thread.join()
@@ -134,7 +135,7 @@ def _addresses(number: int) -> tuple[str, str]:
 
 
 def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
-    """Create a tunnel device in the calling thread's namespace; return the descriptor that keeps it."""
+    """Create a tunnel device in the namespace of the calling thread. Return the descriptor that keeps it."""
     device = os.open(_TUNNEL, os.O_RDWR)
     called = name.encode()
     fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", called, _IFF_TUN | _IFF_NO_PI))
@@ -157,7 +158,7 @@ def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
 
 
 def _pass_on(source: int, target: int, rate: PacketRate) -> None:
-    """Pass packets from one end to the other at the interface's speed."""
+    """Move packets from one end to the other at the speed of the interface."""
     while True:
         packet = os.read(source, _PACKET_BYTES)
         if (wait_s := rate.wait_s(time.monotonic(), len(packet))) > 0:
@@ -173,15 +174,15 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 class InterfaceProxy(ProxyProcess):
-    """The process of one interface, for a farm's supervisor.
+    """The process of one interface, as its supervisor sees it.
 
     Args:
-        tier: the tier of its endpoint; part of the interface's name.
-        to: the port behind it.
-        bytes_per_s: its speed. log, environment: as in ``ProxyProcess``.
+        tier: tier of the endpoint, which is part of the name of the interface.
+        to: port behind the interface.
+        bytes_per_s: speed in bytes per second. For log and environment see ``ProxyProcess``.
 
     Attributes:
-        port: the port for clients.
+        port: port for clients.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The common part of delays and interfaces: a process in front of endpoints that accepts changes."""
+"""Runs a process in front of endpoints that accepts changes; delays and interfaces use it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 
 
 class ProxyProcess:
-    """The process, for a farm's supervisor.
+    """The process, as its supervisor sees it.
 
     Args:
-        module: the module to run, with ``config`` as JSON in its only argument; it answers each line of JSON
-            on its stdin with one line.
-        config: its settings at the start.
-        log: the file for its errors.
-        environment: the environment of the process.
+        module: module to run, with ``config`` as JSON in its only argument. It answers each JSON line on
+            stdin with one line.
+        config: settings at the start.
+        log: file for errors.
+        environment: environment variables of the process.
     """
 
     def __init__(self, module: str, config: object, log: Path, environment: Mapping[str, str]) -> None:
@@ -38,7 +38,7 @@ class ProxyProcess:
         self._name = module.rpartition(".")[2]
         self._log = log
         try:
-            self.report({"apply": False})  # its answer means that it listens
+            self.report({"apply": False})  # an answer means that the process listens
         except ConnectionError:
             self.stop()
             raise
@@ -58,14 +58,14 @@ class ProxyProcess:
             raise ConnectionError(f"the {self._name} proxy has ended: {' '.join(words) or 'without a word'}")
 
     def stop(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.terminate()
         self._process.communicate(timeout=10)
 
 
 def reset(connection: asyncio.StreamWriter) -> None:
-    """Break a connection, so that the other side sees a failure, not an end."""
-    at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds
+    """Break a connection, so that the other side sees a failure and not a normal end."""
+    at_once = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 seconds
     connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
     connection.transport.abort()
 
@@ -75,17 +75,17 @@ async def carry(
     to_client: asyncio.StreamWriter,
     pumps: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Iterable[Coroutine[Any, Any, None]]],
 ) -> None:
-    """Serve one client until both sides have closed, or one fails, which closes the other.
+    """Serve one client until both sides have closed their connections, or one side fails.
 
     Args:
-        to: the server behind the proxy.
-        to_client: the client's connection.
-        pumps: functions that move the bytes, made for the server's connection.
+        to: address of the server behind the proxy.
+        to_client: connection to the client.
+        pumps: returns functions that move the bytes, for the connection to the server.
     """
     try:
         server, to_server = await asyncio.open_connection(*to)
     except OSError:
-        reset(to_client)  # without a server, the connection is closed
+        reset(to_client)  # without a server, the client's connection is closed
         return
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -100,7 +100,7 @@ async def carry(
 
 
 async def serve(servers: Sequence[asyncio.Server], obey: Callable[[dict[str, Any]], None]) -> None:
-    """Serve without end; lines of JSON on stdin are commands, each answered when it is done."""
+    """Serve without end. Each line of JSON on stdin is a command, and is answered when it is done."""
     loop = asyncio.get_running_loop()
     commands = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)

@@ -1,4 +1,4 @@
-"""The settings of a server that refuses requests above a rate."""
+"""Defines the settings of a server that refuses requests above a rate."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class ThrottledEndpoint:
     """The rate of requests that an endpoint answers, and how it refuses the others.
 
     Attributes:
-        requests_per_s: rate of answered requests, of all clients together; above 0.
+        requests_per_s: rate of answered requests of all clients together, above 0.
         retry_after_s: the ``Retry-After`` of a refused request; whole seconds, as HTTP requires.
-        status: the status of a refusal: 429 (too many requests) or 503 (the server is busy).
+        status: HTTP status of a refusal: 429 (too many requests) or 503 (the server is busy).
     """
 
     requests_per_s: float

@@ -1,1 +1,1 @@
-"""The embedded farm's own servers: one process each, started by its tiers."""
+"""The servers that Pinchpoint provides for an embedded farm, one process each. Tiers start them."""

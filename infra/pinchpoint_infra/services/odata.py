@@ -1,4 +1,4 @@
-"""SharePoint's REST API: requests, and paths with method calls."""
+"""Parses requests of SharePoint's REST API, whose paths contain method calls."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ODataRequest:
-    """A request as received.
+    """An HTTP request as received.
 
     Attributes:
         method: ``GET`` or ``POST``.
         target: path and query, percent-encoded as received.
-        headers: by name, which is in lower case or does not care.
-        content: its body.
+        headers: name in lower case -> value, or a mapping that ignores case.
+        content: body of the request.
         origin: scheme and host as the client wrote them.
     """
 
@@ -56,23 +56,22 @@ class ODataRequest:
 
 
 Tree = dict[str, Any]
-"""The selected fields of an object: field in lower case -> the selection inside; empty: all of it."""
+"""Selected fields of an object: field in lower case -> selection inside the field; empty: all fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request understood: ``/_api/web/lists/getbytitle('T')/items(3)?$top=5``.
+    """A parsed request, such as ``/_api/web/lists/getbytitle('T')/items(3)?$top=5``.
 
     Attributes:
-        asked: the request as received.
-        steps: the names behind ``/_api/`` in lower case, arguments as ``()``:
-            web/lists/getbytitle()/items().
-        arguments: the values in the parentheses, in order, unquoted.
-        named: the arguments with names, by name in lower case.
-        query: the options by name in lower case.
-        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: the amount of metadata in the answer.
-        selected: the fields of ``$select``.
-        expanded: the fields of ``$expand``.
+        asked: request as received.
+        steps: names after ``/_api/`` in lower case, with arguments as ``()``: web/lists/getbytitle()/items().
+        arguments: unquoted values in the parentheses, in order.
+        named: name in lower case -> value of the arguments with names.
+        query: name in lower case -> value of the options.
+        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: amount of metadata in the answer.
+        selected: fields of ``$select``.
+        expanded: fields of ``$expand``.
     """
 
     asked: ODataRequest
@@ -86,17 +85,17 @@ class Call:
 
     @property
     def argument(self) -> str:
-        """The first argument; empty without any."""
+        """Return the first argument; "" if there is none."""
         return self.arguments[0] if self.arguments else ""
 
     @property
     def origin(self) -> str:
-        """Scheme and host as the client wrote them."""
+        """Return the scheme and the host as the client wrote them."""
         return self.asked.origin
 
     @property
     def body(self) -> dict[str, Any]:
-        """The JSON object of the request's body; empty without a body; raises ``RefusalError``."""
+        """Return the JSON object in the body; empty without a body. Raises ``RefusalError``."""
         if not self.asked.content.strip():
             return {}
         try:
@@ -108,21 +107,21 @@ class Call:
         return result
 
     def member(self, name: str) -> dict[str, Any]:
-        """An object in the body, by its name in any case; raises ``RefusalError`` if it is missing."""
+        """Return an object in the body by its name in any case. Raises ``RefusalError`` if it is missing."""
         result = next((value for key, value in self.body.items() if key.lower() == name.lower()), None)
         if not isinstance(result, dict):
             raise RefusalError(400, f"the body needs an object named {name}")
         return result
 
     def number(self, option: str, default: int, least: int, most: int) -> int:
-        """An option with a whole number; raises ``RefusalError`` for other values."""
+        """Return an option with a whole number. Raises ``RefusalError`` for other values."""
         given = self.query.get(option, str(default))
         if not (given.isascii() and given.isdecimal() and len(given) < 10 and least <= int(given) <= most):
             raise RefusalError(400, f"{option}: a whole number from {least} to {most} is needed")
         return int(given)
 
     def next_link(self, skip: int | None) -> str | None:
-        """The address of the next page, which begins after ``skip`` objects; None without a next page."""
+        """Return the address of the next page, which begins after ``skip`` objects; None if there is none."""
         if skip is None:
             return None
         path, _, options = self.asked.target.partition("?")
@@ -135,7 +134,7 @@ class Call:
         return f"{self.origin}{path}?{query}"
 
     def allow_expand(self, allowed: Tree) -> None:
-        """Raise ``RefusalError`` for a ``$expand`` of fields outside of ``allowed``."""
+        """Raises ``RefusalError`` for a ``$expand`` of fields outside of ``allowed``."""
         for path in _paths(self.expanded):
             place: Tree | None = allowed
             for step in path:
@@ -145,14 +144,14 @@ class Call:
                 raise RefusalError(400, f"$expand: {'/'.join(path)}: not supported here; allowed: {names}")
 
     def refuse_options(self, *allowed: str) -> None:
-        """Raise ``RefusalError`` for an option that would be ignored."""
+        """Raises ``RefusalError`` for an option that would be ignored."""
         if unknown := {name for name in self.query if name.startswith("$")} - {"$select", *allowed}:
             names = ", ".join(sorted({"$select", *allowed}))
             raise RefusalError(400, f"{', '.join(sorted(unknown))}: not supported for this; allowed: {names}")
 
 
 async def received(request: Request) -> ODataRequest:
-    """The request as received."""
+    """Return the HTTP request as received."""
     scope = request.scope
     target = scope["raw_path"].decode("ascii", "replace").partition("?")[0]
     if scope["query_string"]:
@@ -162,7 +161,7 @@ async def received(request: Request) -> ODataRequest:
 
 
 def parse(asked: ODataRequest, site: str) -> Call:
-    """Parse a request below ``/_api/`` or ``SITE/_api/``, in any case.
+    """Parse a request to a path below ``/_api/`` or ``SITE/_api/``, in any case.
 
     Raises:
         RefusalError: the request is not valid.
@@ -181,7 +180,7 @@ def parse(asked: ODataRequest, site: str) -> Call:
     result: list[tuple[str | None, str]] = []
 
     def noted(call: re.Match[str]) -> str:
-        """Store a method's arguments; return its name."""
+        """Store the arguments of a method and return its name."""
         arguments = _ARGUMENT.finditer(call["arguments"])
         result.extend((each["name"], _text(each["value"], query)) for each in arguments)
         return f"{call['method']}()"
@@ -200,13 +199,13 @@ def parse(asked: ODataRequest, site: str) -> Call:
 
 
 def origin(request: Request) -> str:
-    """Scheme and host as the client wrote them."""
+    """Return the scheme and the host as the client wrote them."""
     return f"{request.scope['scheme']}://{request.headers.get('host') or request.url.netloc}"
 
 
 @lru_cache(256)
 def _form(accept: str) -> str:
-    """The form of the first JSON type that a client accepts; plain JSON is the minimal form."""
+    """Return the form of the first JSON type that a client accepts. Plain JSON is the minimal form."""
     match = _FORM.search(accept)
     if match is None:
         return LIGHT
@@ -226,7 +225,7 @@ def _tree(paths: str) -> Tree:
 
 
 def _paths(tree: Tree) -> list[tuple[str, ...]]:
-    """All paths in a tree, the shorter ones first."""
+    """Yield all paths in a tree, shorter paths first."""
     result: list[tuple[str, ...]] = []
     for name, below in tree.items():
         result += [(name,), *((name, *path) for path in _paths(below))]
@@ -234,7 +233,7 @@ def _paths(tree: Tree) -> list[tuple[str, ...]]:
 
 
 def _text(literal: str, query: Mapping[str, str]) -> str:
-    """A number, a string in single quotes (doubled inside), or the ``@name`` of an option with one."""
+    """Return a number, a text in single quotes (doubled inside), or the value of an ``@name`` option."""
     if literal.startswith("@"):
         name, literal = literal, query.get(literal.lower(), "")
         quoted = len(literal) >= 2 and literal[-1] == "'" and "'" in literal[:-1]

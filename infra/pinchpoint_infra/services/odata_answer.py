@@ -1,4 +1,4 @@
-"""Answers in the three JSON forms of SharePoint's REST API, and refusals."""
+"""Formats answers and refusals in the three JSON forms of SharePoint's REST API."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Entity:
     """An object of the API that has an address.
 
     Attributes:
-        kind: the name of its type, such as ``SP.File``.
-        link: its address after ``/_api/``.
+        kind: name of the type, such as ``SP.File``.
+        link: address after ``/_api/``.
         fields: name -> value; a value may be an ``Entity`` or a list of entities.
     """
 
@@ -30,16 +30,17 @@ class Entity:
 
 
 _NESTED = (Entity, dict, list)
-"""Types with values inside. Concrete classes, because each field of each item is checked."""
+"""Types of values that contain other values. They are concrete, because each field of each item is
+checked."""
 
 
 def entity(call: Call, found: Entity | Mapping[str, Any], wrapper: str = "") -> Response:
-    """One object.
+    """Return the answer with one object.
 
     Args:
-        call: what is answered.
-        found: an object, with an address or without.
-        wrapper: the method whose name the verbose form adds around its result.
+        call: request.
+        found: object, with or without an address.
+        wrapper: name of the method, which the verbose form adds around its result.
     """
     shown = _shown(found, call.selected, call)
     if call.form == VERBOSE:
@@ -48,7 +49,7 @@ def entity(call: Call, found: Entity | Mapping[str, Any], wrapper: str = "") -> 
 
 
 def value(call: Call, found: Any, wrapper: str) -> Response:
-    """A plain value, such as a text, that the method ``wrapper`` returns."""
+    """Return the answer with a plain value, such as a text, from the method ``wrapper``."""
     if call.form == VERBOSE:
         return json_response({"d": {wrapper: found}}, VERBOSE)
     return json_response({"value": found}, call.form)
@@ -57,7 +58,7 @@ def value(call: Call, found: Any, wrapper: str) -> Response:
 def collection(
     call: Call, objects: Sequence[Entity | Mapping[str, Any]], following: str | None = None
 ) -> Response:
-    """A list of objects, or one page of it with the link to the next."""
+    """Return the answer with a list of objects, or with one page of it and the link to the next page."""
     shown = [_shown(each, call.selected, call) for each in objects]
     if call.form == VERBOSE:
         page = {"results": shown} | ({"__next": following} if following else {})
@@ -68,7 +69,7 @@ def collection(
 
 
 def refusal(error: RefusalError) -> Response:
-    """An error in the form that API clients read."""
+    """Return an error in the form that API clients read."""
     message = {"lang": "en-US", "value": str(error)}
     response = json_response({"odata.error": {"code": f"{error.status}", "message": message}}, LIGHT)
     response.status_code = error.status
@@ -80,7 +81,7 @@ def refusal(error: RefusalError) -> Response:
 
 
 def json_response(content: Any, form: str) -> Response:
-    """JSON in one of the three forms."""
+    """Return an HTTP response with JSON in one of the three forms."""
     body = json.dumps(content, separators=(",", ":"))
     return Response(body, media_type=f"application/json;odata={form};charset=utf-8")
 
@@ -92,7 +93,7 @@ def _about(call: Call, found: Entity | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(found: Entity | Mapping[str, Any], selected: Tree, call: Call) -> dict[str, Any]:
-    """The selected fields of an object, in the requested form."""
+    """Return the selected fields of an object in the requested form."""
     fields = found.fields if isinstance(found, Entity) else found
     some = selected and "*" not in selected
     shown = {
@@ -121,7 +122,7 @@ def _not_there(fields: Mapping[str, Any], selected: Tree) -> RefusalError:
 
 
 def _inside(found: Any, selected: Tree, call: Call) -> Any:
-    """The value of a property: in the verbose form a list is an object with ``results``."""
+    """Return the value of a property. In the verbose form a list is an object with ``results``."""
     if isinstance(found, list):
         each = [_inside(one, selected, call) for one in found]
         return {"results": each} if call.form == VERBOSE else each

@@ -1,4 +1,4 @@
-"""``$filter`` and ``$orderby`` as SQL with separate parameters."""
+"""Converts ``$filter`` and ``$orderby`` to SQL with separate parameters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from pinchpoint_infra.services.odata import RefusalError
 
 Condition = tuple[str, list[Any]]
-"""A condition of a WHERE clause with its values."""
+"""Condition of a WHERE clause with its values."""
 Fields = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""Field in lower case -> its column, and the conversion of a literal."""
+"""Field in lower case -> column and conversion of a literal."""
 NAME = r"regexp_replace(path, '^.*/', '')"
-"""The last part of a document's path."""
+"""SQL expression for the last part of a document's path."""
 FOLDER = r"regexp_replace(path, '/[^/]*$', '')"
 
 OPERATORS = {"eq": "=", "ne": "<>", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
@@ -27,25 +27,25 @@ _OF_NULL = {"eq": "IS NULL", "ne": "IS NOT NULL"}
 
 
 def time(text: str) -> datetime:
-    """A time; without a zone it is UTC. Raises ``ValueError``."""
+    """Parse a time; without a zone it is UTC. Raises ``ValueError``."""
     result = datetime.fromisoformat(text)
     return result if result.tzinfo else result.replace(tzinfo=UTC)
 
 
 def truth(text: str) -> bool:
-    """``true``, ``false``, or 1 and 0, which some clients use. Raises ``ValueError``."""
+    """Parse ``true``, ``false``, or the 1 and 0 of some clients. Raises ``ValueError``."""
     if text.lower() not in {"true", "false", "1", "0"}:
         raise ValueError(text)
     return text.lower() in {"true", "1"}
 
 
 def condition(text: str, fields: Fields) -> Condition:
-    """The condition of ``$filter``, always true without one; raises ``RefusalError``."""
+    """Return the condition of ``$filter``; without a filter it is always true. Raises ``RefusalError``."""
     return _Parser(text, fields).whole() if text.strip() else ("true", [])
 
 
 def order(text: str, fields: Fields) -> str:
-    """``$orderby`` as the content of ORDER BY; raises ``RefusalError``."""
+    """Return ``$orderby`` as the content of ORDER BY. Raises ``RefusalError``."""
     parts = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, _, direction = each.partition(" ")
@@ -58,7 +58,7 @@ def order(text: str, fields: Fields) -> str:
 
 
 def names(fields: Fields) -> str:
-    """The names of fields, for a message."""
+    """Return the names of fields for a message."""
     return ", ".join(sorted(fields))
 
 
@@ -130,7 +130,7 @@ class _Parser:
             column, _ = self._column(self._need("word").lower())
             sql = f"position(lower(%s) in lower({column})) > 0"
         self._need("mark", ")")
-        if self._take("word", "eq"):  # some clients write it in this way
+        if self._take("word", "eq"):  # some clients write the condition in this way
             sql = sql if self._truth() == "true" else f"NOT {sql}"
         return sql, [text.replace("''", "'").replace("\0", "\ufffd")]
 
@@ -152,7 +152,10 @@ class _Parser:
             raise RefusalError(400, f"$filter: {literal!a} is not a value of that field") from error
 
     def _truth(self) -> str:
-        """``true`` or ``false``; any other word is invalid: text needs quotes."""
+        """Return ``true`` or ``false`` as a condition.
+
+        Any other word is invalid, because text needs quotes.
+        """
         before, word = self._at, self._need("word").lower()
         if word not in _TRUTHS:
             self._at = before

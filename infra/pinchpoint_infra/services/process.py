@@ -1,4 +1,4 @@
-"""The common part of the services: configuration, process name, start and end."""
+"""Common functions of the services: configuration, process name, start and end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 _SHUTDOWN_S = 2
-"""When the service ends, requests in flight get this time to complete."""
+"""Seconds that requests in flight have to complete when the service ends."""
 _LONGEST_HEAD_BYTES = 2**17
-"""The largest accepted head of a request: a path has up to 4,096 bytes, percent-encoded twice."""
+"""Largest accepted head of a request in bytes. A path has up to 4,096 bytes, percent-encoded twice."""
 
 
 def configuration(needed: set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
-    """The JSON object in the file of the command line; an invalid file ends the process with a message."""
+    """Return the JSON object in the file of the command line.
+
+    An invalid file ends the process with a message.
+    """
     if len(sys.argv) != 2:
         sys.exit("name one file: the service's configuration in JSON")
     path = Path(sys.argv[1])
@@ -37,9 +40,9 @@ def configuration(needed: set[str], optional: Set[str] = frozenset()) -> dict[st
 def serve(app: ASGIApp, name: str, port: int) -> None:
     """Serve on the loopback interface until SIGTERM, with this process name."""
     comm = Path("/proc/self/comm")
-    if comm.exists():  # elsewhere than on Linux the name is the interpreter's
+    if comm.exists():  # elsewhere than on Linux, the process has the name of the interpreter
         comm.write_text(name)
-    # uvicorn ends in order at SIGTERM, then raises the signal again: a requested stop is not a crash.
+    # uvicorn ends normally at SIGTERM and then raises the signal again. A requested stop is not a crash.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     uvicorn.run(

@@ -1,12 +1,13 @@
-"""The ``web`` tier: a SharePoint-style site, served out of the content database.
+"""Runs the ``web`` tier: a SharePoint-style site from the content database.
 
-``python -m pinchpoint_infra.services.web CONFIG.json``: ``{"port": n, "token": text, "database_url": URL}``;
-there may be ``"people": n`` (how many users there are) and, to have what comes too fast refused from the
-beginning on, ``"throttle": {"requests_per_s": x, "retry_after_s": n, "status": 429}``.
+``python -m pinchpoint_infra.services.web CONFIG.json`` reads ``{"port": n, "token": text, "database_url":
+URL}``. Optional keys are ``"people": n`` (number of users) and ``"throttle": {"requests_per_s": x,
+"retry_after_s": n, "status": 429}`` (refuse requests above a rate from the start).
 
-Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
-``/sites/corpus``; answers are JSON as the ``Accept`` header asks: ``odata=nometadata``, ``odata=verbose``, or
-what lies in between if it says no more than JSON. An unknown option is refused, not ignored.
+Every request except ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are accepted in any case, also
+below ``/sites/corpus``. The ``Accept`` header selects the form of the JSON: ``odata=nometadata``,
+``odata=verbose``, or the form between these if it only says JSON. An unknown option is refused and not
+ignored.
 
 ==========================================================  =================================================
 ``POST /_api/contextinfo``                                  the form digest clients ask for first
@@ -56,7 +57,7 @@ from pinchpoint_infra.services.web_files import CONTENT, DOCUMENTS
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, ContentStore, storable
 from pinchpoint_infra.services.web_table import answers, nothing, plain
 
-# The site for browsers and web crawlers: pages with links, files by address, robots.txt, sitemaps.
+# The pages for browsers and web crawlers: pages with links, files by address, robots.txt, sitemaps.
 
 _ON_A_PAGE = 200
 _IN_A_SITEMAP = 5_000
@@ -65,13 +66,13 @@ _LISTING = "/forms/allitems.aspx"
 
 
 class WebPages:
-    """The pages outside of the API."""
+    """Serves the pages outside of the API."""
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
 
     async def answer(self, request: Request) -> Response | None:
-        """The answer to a GET outside of ``/_api/``; None if there is no such page."""
+        """Return the answer to a GET outside of ``/_api/``; None if there is no such page."""
         raw = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
         path = unquote(raw, errors="replace")
         lower = path.casefold()
@@ -177,7 +178,7 @@ def _page(title: str, links: list[tuple[str, str]], more: tuple[str, str] | None
 
 
 def _since(given: str, modified: datetime) -> bool:
-    """Whether nothing changed since the client's time."""
+    """Return whether nothing changed since the time of the client."""
     try:
         return bool(given) and modified.replace(microsecond=0) <= parsedate_to_datetime(given)
     except (ValueError, TypeError):
@@ -188,17 +189,17 @@ def _iso(time: Any) -> str:
     return str(time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-# Refuses requests above a rate, as SharePoint does: 429 or 503, with ``Retry-After``.
+# Requests above a rate are refused as by SharePoint: 429 or 503, with ``Retry-After``.
 
 
 class RequestGate:
-    """Lets requests through at a limited rate; counts both passed and refused ones.
+    """Lets requests pass at a limited rate, and counts passed and refused requests.
 
-    A token bucket with one second's worth of requests: requests not made in a quiet second may come at once
-    in the next.
+    It is a token bucket for one second of requests: requests not made in one second may come at once in the
+    next.
 
     Args:
-        throttle: the rate, and how requests above it are refused; None: no limit.
+        throttle: rate, and how requests above it are refused; None: no limit.
     """
 
     def __init__(self, throttle: ThrottledEndpoint | None) -> None:
@@ -206,13 +207,13 @@ class RequestGate:
         self.set(throttle)
 
     def set(self, throttle: ThrottledEndpoint | None) -> None:
-        """Set the rate, with a full bucket."""
+        """Set the rate and fill the bucket."""
         self._throttle = throttle
         self._left = self._most = max(1.0, throttle.requests_per_s) if throttle else 0.0
         self._at = time.monotonic()
 
     def admit(self) -> None:
-        """Count one request; raises ``RefusalError`` above the rate."""
+        """Count one request. Raises ``RefusalError`` above the rate."""
         throttle = self._throttle
         if throttle is not None:
             now = time.monotonic()
@@ -226,7 +227,7 @@ class RequestGate:
         self.admitted += 1
 
     def describe(self) -> Mapping[str, Any]:
-        """The setting, and the counts since the service was started."""
+        """Return the setting, and the counts since the start of the service."""
         throttle = asdict(self._throttle) if self._throttle else None
         return {"throttle": throttle, "admitted": self.admitted, "refused": self.refused}
 
@@ -239,13 +240,13 @@ _METHODS = {"GET", "POST"}
 
 
 class Site:
-    """The requests of one content database.
+    """Handles the requests for one content database.
 
     Args:
         database_url: ``postgresql://`` URL of a database that ``ingest`` has filled.
         token: the bearer token that clients must send.
         people: the number of users.
-        throttle: refuses requests above a rate from the start; None: none is refused.
+        throttle: how requests above a rate are refused from the start; None: no request is refused.
     """
 
     def __init__(
@@ -270,17 +271,18 @@ class Site:
         }
 
     def app(self) -> Starlette:
-        """The application."""
+        """Return the application."""
         routes = [
             Route("/health", self._health),
             Route("/throttle", self._throttle, methods=["GET", "POST"]),
         ]
         app = Starlette(routes=routes, lifespan=lambda _: self._store.open())
-        app.router.default = request_response(self.answer)  # no pattern: a path may contain a line feed
+        # the path is no pattern, because it may contain a line feed
+        app.router.default = request_response(self.answer)
         return app
 
     async def answer(self, request: Request) -> Response:
-        """Answer any request except those for health and throttle."""
+        """Answer any request except ``/health`` and ``/throttle``."""
         return await _refusals_reported(self._admitted(request))
 
     async def _admitted(self, request: Request) -> Response:
@@ -310,7 +312,10 @@ class Site:
         return JSONResponse({"ready": True})
 
     async def _throttle(self, request: Request) -> Response:
-        """The gate's setting and counts; POST sets it (``ThrottledEndpoint`` in JSON, null: none)."""
+        """Return the setting and the counts of the gate.
+
+        POST sets the gate (``ThrottledEndpoint`` in JSON, null: none).
+        """
         return await _refusals_reported(self._set_throttle(request))
 
     async def _set_throttle(self, request: Request) -> Response:
@@ -345,13 +350,16 @@ class Site:
         return entity(call, Entity("SP.Site", "Site", fields | await self._current_token(call)))
 
     async def _current_token(self, call: Call) -> dict[str, Any]:
-        """The change token, if it is requested by name: the change log begins with it."""
+        """Return the change token if the request selects it by name.
+
+        The first such request starts the log.
+        """
         wanted = "currentchangetoken" in call.selected
         return {"CurrentChangeToken": await self._log.token()} if wanted else {}
 
 
 async def _refusals_reported(answer: Awaitable[Response]) -> Response:
-    """The answer, or the refusal as an answer."""
+    """Return the answer. A refusal is also returned as an answer."""
     try:
         return await answer
     except RefusalError as error:

@@ -1,4 +1,4 @@
-"""The site's change log, kept by triggers of the content database from its first request on."""
+"""Keeps the change log of the site by triggers of the content database, from its first request on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinchpoint_infra.services.odata import Call, RefusalError
 from pinchpoint_infra.services.odata_answer import collection
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, ContentStore
 
-_ADD, _UPDATE, _DELETE = 1, 2, 3  # SP.ChangeType
+_ADD, _UPDATE, _DELETE = 1, 2, 3  # values of SP.ChangeType
 _SET_UP = (
     """CREATE TABLE IF NOT EXISTS changes (
         number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, happened timestamptz NOT NULL DEFAULT now(),
@@ -33,21 +33,21 @@ _SITE_SCOPE, _LIST_SCOPE = 1, 3
 
 
 class ChangeLog:
-    """The requests for change tokens and changes."""
+    """Handles the requests for change tokens and changes."""
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
 
     async def token(self) -> dict[str, str]:
-        """The token of now, of the site."""
+        """Return the current change token of the site."""
         return {"StringValue": _token(await self._newest(), _SITE_SCOPE, SITE_ID)}
 
     async def changes(self, call: Call) -> Response:
-        """Changes of the whole site since a token."""
+        """Return the changes of the whole site since a token."""
         return await self._changes(call, None)
 
     async def list_changes(self, call: Call) -> Response:
-        """Changes of one list since a token."""
+        """Return the changes of one list since a token."""
         _, title, _ = await self._store.list_of(call)
         return await self._changes(call, title)
 
@@ -59,7 +59,7 @@ class ChangeLog:
         end = query.get("ChangeTokenEnd") or {}
         until = _number(str(end.get("StringValue", "")), newest) if end else newest
         limit = query.get("FetchLimit") or _LARGEST_PAGE
-        if not str(limit).isdecimal():  # some clients send it as text
+        if not str(limit).isdecimal():  # some clients send the number as text
             raise RefusalError(400, f"FetchLimit: a whole number from 1 to {_LARGEST_PAGE} is needed")
         kinds = [kind for kind, name in _WANTED.items() if query.get(name)]
         rows = await self._store.rows(
@@ -70,7 +70,7 @@ class ChangeLog:
         return collection(call, [_change(*row) for row in rows])
 
     async def _newest(self) -> int:
-        """The number of the last change; changes are recorded from the first call on."""
+        """Return the number of the last change. Changes are recorded from the first call on."""
         await self._store.set_up("changes", lambda: ((statement, ()) for statement in _SET_UP))
         ((number,),) = await self._store.rows("SELECT coalesce(max(number), 0) FROM changes")
         return int(number)
@@ -89,12 +89,16 @@ def _change(number: int, happened: Any, kind: int, title: str, item: int) -> dic
 
 
 def _token(number: int, scope: int, of: str) -> str:
-    """In SharePoint's form: version; scope (1: site collection, 3: list); its id; ticks; the change."""
+    """Return a token in SharePoint's form.
+
+    Its parts are version, scope (1: site collection, 3: list), id of the scope, ticks, and number of the
+    change.
+    """
     return f"1;{scope};{of};0;{number}"
 
 
 def _number(token: str, newest: int) -> int:
-    """The change of a token; the log is the same for every scope. Raises ``RefusalError``."""
+    """Return the number of the change in a token. All scopes have the same log. Raises ``RefusalError``."""
     parts = token.split(";")
     number = parts[-1]
     known = len(parts) == 5 and (parts[1] == str(_LIST_SCOPE) or parts[2] == SITE_ID)

@@ -1,4 +1,4 @@
-"""Files and folders of the site."""
+"""Serves the files and folders of the site."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pinchpoint_infra.services.odata_filter import NAME, Fields, time
 from pinchpoint_infra.services.web_store import ContentStore, item_id, item_number, storable
 
 COLUMNS = "id, path, size_bytes, modified, content_type"
-"""The columns that ``file_entity`` needs."""
+"""Columns that ``file_entity`` needs."""
 CONTENT = "coalesce(documents.content, other.content)"
 DOCUMENTS = "documents LEFT JOIN documents AS other ON other.id = documents.content_of"
-"""Documents with their bytes, or those of another document: see ``content.database``."""
+"""Documents with their bytes or those of another document (see ``content.database``)."""
 
 _FILE_FIELDS: Fields = {
     "name": (NAME, str),
@@ -32,22 +32,22 @@ OF_A_FOLDER: Tree = {"files": {}, "folders": {}}
 
 
 class WebFiles:
-    """The requests for files and folders."""
+    """Handles the requests for files and folders."""
 
     def __init__(self, store: ContentStore) -> None:
         self._store = store
 
     async def file(self, call: Call) -> Response:
-        """The properties of a file."""
+        """Return the properties of a file."""
         return entity(call, file_entity(*await self.found(call)))
 
     async def file_content(self, call: Call) -> Response:
-        """A file's bytes."""
+        """Return the bytes of a file."""
         by_path = call.steps.startswith(("web/getfilebyserverrelative", "web/getfilebyurl"))
         return await self.content(_path(call.argument) if by_path else (await self.found(call))[1])
 
     async def content(self, path: str) -> Response:
-        """The bytes at a server-relative path; raises ``RefusalError`` if there is no such file."""
+        """Return the bytes at a server-relative path. Raises ``RefusalError`` if there is no such file."""
         rows = await self._store.rows(
             f"SELECT documents.content_type, {CONTENT} FROM {DOCUMENTS}"  # noqa: S608 - made of our own words
             " WHERE documents.address = %s ORDER BY documents.path = %s DESC LIMIT 1",
@@ -60,7 +60,7 @@ class WebFiles:
         return Response(content, headers={"Content-Type": content_type})
 
     async def found(self, call: Call) -> tuple[Any, ...]:
-        """``COLUMNS`` of the requested file: by its path, its GUID, or its name in a folder."""
+        """Return ``COLUMNS`` of the requested file: by its path, its GUID, or its name in a folder."""
         if "/files()" in call.steps or "/files/getbyurl()" in call.steps:
             return await self._at(f"{await self._place(call)}/{call.arguments[-1]}")
         if not call.steps.startswith("web/getfilebyid"):
@@ -72,7 +72,7 @@ class WebFiles:
         return rows[0]
 
     async def folder(self, call: Call) -> Response:
-        """The properties of a folder; ``$expand=Files,Folders`` adds its content."""
+        """Return the properties of a folder. ``$expand=Files,Folders`` adds its contents."""
         path = await self._place(call)
         rows = await self._store.rows(
             "SELECT path FROM folders WHERE address = %s ORDER BY path = %s DESC LIMIT 1",
@@ -96,7 +96,7 @@ class WebFiles:
         return entity(call, folder_entity(path, inside))
 
     async def files(self, call: Call) -> Response:
-        """The files directly in a folder."""
+        """Return the files directly in a folder."""
         call.allow_expand({})
         within = ("folder = %s", [address(await self._place(call))])
         table = f"SELECT {COLUMNS} FROM documents"  # noqa: S608 - made of our own words
@@ -104,14 +104,14 @@ class WebFiles:
         return collection(call, [file_entity(*row) for row in rows], call.next_link(following))
 
     async def folders(self, call: Call) -> Response:
-        """The folders directly in a folder."""
+        """Return the folders directly in a folder."""
         call.allow_expand({})
         within = ("parent = %s", [address(await self._place(call))])
         rows, following = await self._store.page(call, "SELECT path FROM folders", _FOLDER_FIELDS, within)
         return collection(call, [folder_entity(*row) for row in rows], call.next_link(following))
 
     async def _place(self, call: Call) -> str:
-        """The path of the requested folder: a named one, a list's, the site's, or one of their folders."""
+        """Return the path of the requested folder: named, a list's, the site's, or a subfolder of these."""
         names = list(call.arguments)
         if call.steps.startswith(("web/lists", "web/getlist()")):
             _, title, _ = await self._store.list_of(call)
@@ -133,7 +133,7 @@ class WebFiles:
 
 
 def folder_entity(path: str, inside: dict[str, Any] | None = None) -> Entity:
-    """A folder, as in the API."""
+    """Return a folder as in the API."""
     fields = {"Name": path.rpartition("/")[2], "ServerRelativeUrl": path, "Exists": True}
     return Entity(
         "SP.Folder",
@@ -143,13 +143,13 @@ def folder_entity(path: str, inside: dict[str, Any] | None = None) -> Entity:
 
 
 def file_entity(number: int, path: str, size_bytes: int, modified: Any, content_type: str) -> Entity:
-    """A file, as in the API."""
+    """Return a file as in the API."""
     unique, name = item_id(number), path.rpartition("/")[2]
     fields = {
         "Name": name,
         "Title": name,
         "ServerRelativeUrl": path,
-        "Length": str(size_bytes),  # as in SharePoint: text
+        "Length": str(size_bytes),  # a text, as in SharePoint
         "TimeLastModified": utc(modified),
         "UniqueId": unique,
         "ETag": f'"{{{unique.upper()}}},{int(modified.timestamp())}"',
@@ -160,17 +160,17 @@ def file_entity(number: int, path: str, size_bytes: int, modified: Any, content_
 
 
 def item_link(title: str, number: int) -> str:
-    """The address of an item behind ``/_api/``."""
+    """Return the address of an item after ``/_api/``."""
     return f"Web/Lists(guid'{list_id(title)}')/Items({number})"
 
 
 def utc(moment: Any) -> str:
-    """A moment in SharePoint's form."""
+    """Return a time in SharePoint's form."""
     return str(moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def _path(given: str) -> str:
-    """The server-relative path of a request, which may contain a whole address of this site."""
+    """Return the server-relative path of a request, which may contain a full URL of this site."""
     if not given.lower().startswith(("http:", "https:")):
         return given
     return "/" + unquote(given.partition("//")[2].partition("/")[2])

@@ -1,4 +1,4 @@
-"""The web tier's queries on the content database."""
+"""Runs the queries of the web tier on the content database."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pinchpoint_infra.services.odata_filter import Condition, Fields, condition,
 
 _CONNECTIONS = 16
 _CONNECTION_WITHIN_S = 10.0
-# any number, so that two front ends do not create tables at the same time
+# number of a lock, so that two web servers do not create tables at the same time
 _SETTING_UP = 7_215_300_114_889_412_205
 
-DEFAULT_PAGE, LARGEST_PAGE = 100, 5_000  # SharePoint's own
+DEFAULT_PAGE, LARGEST_PAGE = 100, 5_000  # names used by SharePoint
 _LARGEST_SKIP = 10**9 - 1
 _ITEMS = "5d0c0000-0000-4000-8000-"
 _HEXADECIMAL = re.compile("[0-9a-f]{12}")
@@ -29,12 +29,12 @@ WEB_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/"))
 
 
 def item_id(number: int) -> str:
-    """The GUID of a document; its number can be recovered from it."""
+    """Return the GUID of a document, from which its number can be recovered."""
     return f"{_ITEMS}{number:012x}"
 
 
 def item_number(guid: str) -> int | None:
-    """The document with this GUID; None if there is none."""
+    """Return the number of the document with a GUID; None if there is no such document."""
     given = guid.strip("{}").lower()
     last = given.removeprefix(_ITEMS)
     return int(last, 16) if given.startswith(_ITEMS) and _HEXADECIMAL.fullmatch(last) else None
@@ -62,7 +62,7 @@ class ContentStore:
         binary: bool = False,
         within_s: float = _CONNECTION_WITHIN_S,
     ) -> list[tuple[Any, ...]]:
-        """The rows of a query; raises ``psycopg.Error`` or ``PoolTimeout``."""
+        """Return the rows of a query. Raises ``psycopg.Error`` or ``PoolTimeout``."""
         async with self._pool.connection(within_s) as connection, connection.cursor(binary=binary) as cursor:
             await cursor.execute(query.encode(), values)
             return await cursor.fetchall()
@@ -70,13 +70,13 @@ class ContentStore:
     async def page(
         self, call: Call, table: str, fields: Fields, within: Condition = ("true", [])
     ) -> tuple[list[tuple[Any, ...]], int | None]:
-        """A page by ``$filter``, ``$orderby``, ``$top`` and ``$skip``.
+        """Return a page selected by ``$filter``, ``$orderby``, ``$top`` and ``$skip``.
 
         Args:
-            call: what is requested.
+            call: request.
             table: ``SELECT ... FROM ...`` without a condition, with a column ``id``.
-            fields: the fields for filters and sorting.
-            within: the rows without a filter.
+            fields: fields for filters and sorting.
+            within: condition for the rows before the filter.
 
         Returns:
             The rows, and the ``$skip`` of the next page; None: no next page.
@@ -93,9 +93,9 @@ class ContentStore:
         return rows[:top], skip + top if len(rows) > top else None
 
     async def list_of(self, call: Call) -> tuple[int, str, int]:
-        """Id, title and number of documents of the list a request names; raises ``RefusalError``.
+        """Return id, title and number of documents of the requested list. Raises ``RefusalError``.
 
-        By its GUID, its title, or (``getlist``) its server-relative address.
+        The request names the list by its GUID, its title, or (``getlist``) its server-relative address.
         """
         given = call.argument
         if call.steps.startswith(("web/lists()", "web/lists/getbyid()")):
@@ -116,7 +116,7 @@ class ContentStore:
         return number, title, documents
 
     async def set_up(self, name: str, statements: Callable[[], Iterable[tuple[str, Sequence[Any]]]]) -> None:
-        """Create, once, what only some requests need; the statements accept that it exists."""
+        """Create once what only some requests need. The statements accept that it exists."""
         if name in self._set_up:
             return
         async with (
@@ -131,7 +131,7 @@ class ContentStore:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """The connections, as long as the block lasts."""
+        """Open the connections for the length of the context."""
         await self._pool.open()
         try:
             yield
@@ -140,5 +140,5 @@ class ContentStore:
 
 
 def storable(text: str) -> str:
-    """A text that the database can compare: characters that it cannot store are replaced."""
+    """Return a text that the database can compare: characters that it cannot store are replaced."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

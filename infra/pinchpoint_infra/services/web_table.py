@@ -1,4 +1,4 @@
-"""The table of requests and their handlers."""
+"""Lists the handlers of all API requests, for access rights, lists and items."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from pinchpoint_infra.services.web_store import (
     item_number,
 )
 
-# Access rights of the site: groups, and access lists that name them.
+# Access rights of the site are groups, and access lists that name them.
 
-_GROUP = 8  # SP.PrincipalType: SharePointGroup
+_GROUP = 8  # value of SP.PrincipalType: SharePointGroup
 _PEOPLE_WITH_ACCESS = 20
-"""Access lists of single documents name one of this many users."""
+"""Number of users from which the access lists of single documents are chosen."""
 
 
 class _Role(NamedTuple):
@@ -51,7 +51,7 @@ class _Group(NamedTuple):
     role: _Role
 
 
-_CONTRIBUTE = _Role(1_073_741_827, "Contribute")  # the ids are SharePoint's own
+_CONTRIBUTE = _Role(1_073_741_827, "Contribute")  # ids used by SharePoint
 GROUPS = (
     _Group(3, "Corpus Owners", _Role(1_073_741_829, "Full Control")),
     _Group(5, "Corpus Members", _Role(1_073_741_830, "Edit")),
@@ -60,12 +60,12 @@ GROUPS = (
 
 
 async def groups(call: Call) -> Response:
-    """The groups of the site."""
+    """Return the groups of the site."""
     return collection(call, [_group(each) for each in GROUPS])
 
 
 async def group(call: Call) -> Response:
-    """One group, by its number or its name."""
+    """Return one group by its number or its name."""
     for each in GROUPS:
         if call.argument.casefold() in {str(each.id), each.name.casefold()}:
             return entity(call, _group(each))
@@ -73,18 +73,18 @@ async def group(call: Call) -> Response:
 
 
 async def site_access(call: Call) -> Response:
-    """The access list of the site."""
+    """Return the access list of the site."""
     return collection(call, [_assignment("Web", _group(each), each.role) for each in GROUPS])
 
 
 def list_access(title: str) -> list[Entity]:
-    """The access list of a list; every list grants the same."""
+    """Return the access list of a list. All lists grant the same rights."""
     where = f"Web/Lists(guid'{list_id(title)}')"
     return [_assignment(where, _group(each), each.role) for each in GROUPS]
 
 
 def item_access(title: str, number: int) -> list[Entity]:
-    """A document's own access list: its owners and one person."""
+    """Return the access list of a document: its owners and one person."""
     where, owners = item_link(title, number), GROUPS[0]
     person = made_up(USER_IDS_FROM + number % _PEOPLE_WITH_ACCESS + 1)
     return [_assignment(where, _group(owners), owners.role), _assignment(where, person, _CONTRIBUTE)]
@@ -113,7 +113,7 @@ def _assignment(where: str, member: Entity, role: _Role) -> Entity:
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _BACKWARDS = "pagedprev=true"
 _OWN_ACCESS_EVERY = 10
-"""One of this many documents has its own access list."""
+"""One of this number of documents has an access list of its own."""
 PARENTS: Tree = {"rootfolder": {}, "parentweb": {}}
 """Fields of a list that can be expanded."""
 OF_AN_ITEM: Tree = {
@@ -160,11 +160,11 @@ _LIST_FIELDS: Fields = {
 
 
 class Lists:
-    """The requests below ``web/lists``.
+    """Handles the requests below ``web/lists``.
 
     Args:
         store: the content database.
-        files: gives the bytes of an item's file.
+        files: returns the bytes of an item's file.
         people: the number of users.
     """
 
@@ -174,31 +174,31 @@ class Lists:
         self._people = people
 
     async def all(self, call: Call) -> Response:
-        """The lists."""
+        """Return the lists."""
         call.allow_expand(PARENTS)
         table = "SELECT title, documents FROM lists"
         rows, following = await self._store.page(call, table, _LIST_FIELDS)
         return collection(call, [_library(call, *row) for row in rows], call.next_link(following))
 
     async def one(self, call: Call) -> Response:
-        """One list."""
+        """Return one list."""
         _, title, documents = await self._store.list_of(call)
         return entity(call, _library(call, title, documents))
 
     async def access(self, call: Call) -> Response:
-        """The access list of a list."""
+        """Return the access list of a list."""
         _, title, _ = await self._store.list_of(call)
         return collection(call, list_access(title))
 
     async def items(self, call: Call) -> Response:
-        """A page of a list's items."""
+        """Return a page of the items of a list."""
         call.allow_expand(OF_AN_ITEM)
         call.refuse_options("$top", "$skiptoken", "$filter", "$orderby", "$expand")
         top = call.number("$top", DEFAULT_PAGE, 1, LARGEST_PAGE)
         number, title, _ = await self._store.list_of(call)
         chosen, values = condition(call.query.get("$filter", ""), _ITEM_FIELDS)
         token, sort = call.query.get("$skiptoken", ""), call.query.get("$orderby", "")
-        if sort:  # with another sort order, a page begins after a number of items, not after an item
+        if sort:  # with another sort order, a page begins after a number of items and not after an item
             after, where, sorted_by = _after(token), "%s >= 0", order(sort, _ITEM_FIELDS)
         elif _BACKWARDS in token.lower():
             after, where, sorted_by = _after(token), "id < %s", "id DESC"
@@ -216,27 +216,27 @@ class Lists:
         return collection(call, [self.entity(call, title, *row) for row in page], following)
 
     async def item(self, call: Call) -> Response:
-        """One item."""
+        """Return one item."""
         title, row = await self._found_item(call)
         return entity(call, self.entity(call, title, *row))
 
     async def item_access(self, call: Call) -> Response:
-        """The access list of an item: its own, or that of its list."""
+        """Return the access list of an item: its own or that of its list."""
         title, row = await self._found_item(call)
         return collection(call, self._access(title, row[0]))
 
     async def item_file(self, call: Call) -> Response:
-        """The file of an item."""
+        """Return the file of an item."""
         _, row = await self._found_item(call)
         return entity(call, file_entity(*row))
 
     async def item_content(self, call: Call) -> Response:
-        """The bytes of an item."""
+        """Return the bytes of an item."""
         _, row = await self._found_item(call)
         return await self._files.content(row[1])
 
     async def file_item(self, call: Call) -> Response:
-        """The item of a file."""
+        """Return the item of a file."""
         row = await self._files.found(call)
         return entity(call, self.entity(call, row[1].removeprefix(f"{SITE}/").partition("/")[0], *row))
 
@@ -250,7 +250,7 @@ class Lists:
         modified: Any,
         content_type: str,
     ) -> Entity:
-        """An item, as in the API, with its expanded fields."""
+        """Return an item as in the API, with its expanded fields."""
         folder, _, name = path.rpartition("/")
         moment, author_id = utc(modified), user_id(number, self._people)
         fields: dict[str, Any] = {
@@ -320,7 +320,7 @@ def _list_link(title: str) -> str:
 
 
 def _parents(call: Call, title: str, expanded: Tree) -> dict[str, Any]:
-    """The parents and the content of a list, as far as expanded."""
+    """Return the parents and the content of a list, as far as expanded."""
     result: dict[str, Any] = {}
     if "rootfolder" in expanded:
         result["RootFolder"] = folder_entity(f"{SITE}/{title}")
@@ -363,11 +363,11 @@ _LISTS = ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()", "web/g
 
 
 def answers(store: ContentStore, log: ChangeLog, people: int) -> Answers:
-    """The steps of a request (see ``Call``) -> its handler, except requests for the site itself.
+    """Return steps of a request (see ``Call``) -> handler, except for requests to the site itself.
 
     Args:
         store: the content database.
-        log: its change log.
+        log: change log of the content database.
         people: the number of users.
     """
     files = WebFiles(store)
@@ -449,7 +449,7 @@ def _of_people(people: People) -> Answers:
 
 
 def plain(answer: Answer, expandable: Tree | None = None) -> Answer:
-    """An answer with ``$select`` and the allowed ``$expand``: other options are refused."""
+    """Return an answer with ``$select`` and the allowed ``$expand``. Other options are refused."""
 
     async def refusing(call: Call) -> Response:
         call.refuse_options(*(() if expandable is None else ("$expand",)))
@@ -464,5 +464,5 @@ async def _none(call: Call) -> Response:
 
 
 async def nothing(call: Call) -> Response:
-    """Where nothing answers."""
+    """Raises RefusalError, because the path has no handler."""
     raise RefusalError(404, f"there is no /_api/{call.steps}")

@@ -1,4 +1,4 @@
-"""A SQL server, and the library that reaches it: psycopg and libpq, or an ODBC driver."""
+"""Access to a SQL server by the library that reaches it: psycopg and libpq, or an ODBC driver."""
 
 from __future__ import annotations
 
@@ -18,72 +18,74 @@ from .servers.contract import POSTGRESQL, ServerSql
 
 
 class Access(ABC):
-    """One endpoint's server.
+    """Access to the server of one endpoint.
 
     Args:
-        endpoint: it.
-        name: the name of our connections on the server, if it can show one.
-        known_kind: its kind, one of ``servers.contract.KINDS``; None: to be queried.
+        endpoint: endpoint of the server.
+        name: name of the connections on the server, if the server can show one.
+        known_kind: kind of the server, one of ``servers.contract.KINDS``; None: it is queried.
     """
 
     error: ClassVar[type[Exception]]
     """The library's exception for failures."""
     native: ClassVar[bool] = False
-    """Whether the server has its own library instead of ODBC."""
+    """Return whether the server has its own library instead of ODBC."""
     installed: ClassVar[bool] = True
-    """Whether this machine has a driver for such a server."""
+    """Return whether this machine has a driver for such a server."""
 
     def __init__(self, endpoint: Endpoint, name: str, known_kind: str | None) -> None:
         self.endpoint = endpoint
         self.name = name
         self.known_kind = known_kind
         self.holder: Link | None = None
-        """The connection with the lock that keeps other runs out."""
+        """Connection with the lock that keeps other runs out."""
 
     @property
     def place(self) -> str:
-        """The server's place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        """Return the place of the server for a message: ``endpoint sql (127.0.0.1:5432)``."""
         return place(self.endpoint)
 
     @property
     def kind(self) -> str:
-        """The server's kind, one of ``servers.contract.KINDS``."""
+        """Return the kind of the server, one of ``servers.contract.KINDS``."""
         return self.known_kind or POSTGRESQL
 
     @property
     def database(self) -> str:
-        """The database in the URL; empty: the user's default."""
+        """Return the database in the URL; empty: the default of the user."""
         return unquote(urlsplit(self.endpoint.url).path.strip("/"))
 
     @property
     def server(self) -> ServerSql:
-        """The statements of its kind of server."""
+        """Return the statements for this kind of server."""
         return SERVERS[self.kind]
 
     # ---- what each library does in its own way ---------------------------------------------------
 
     @abstractmethod
     def open(self, *, pinned: bool = True) -> Link:
-        """A new connection; unless it is not pinned, names are the server's own (``ServerSql.pin``).
+        """Open a new connection. If it is pinned, names are those of the server itself (``ServerSql.pin``).
 
         Raises ``error``.
         """
 
     @abstractmethod
     def session(self, timeout_s: float, ready: Callable[[Link], None]) -> SqlConnection:
-        """A connection for a session's operations; not opened yet.
+        """Return a connection for the operations of a session. It is opened later.
 
         Args:
-            timeout_s: the time limit of a statement, by the server or the driver.
+            timeout_s: time limit of a statement in seconds, applied by the server or the driver.
             ready: called with each new connection before its first use.
         """
 
     @abstractmethod
     def own_session(self, timeout_s: float) -> TextConnection:
-        """A session's connection for the user's own statements, unchanged except for its time limit."""
+        """Return a session's connection for statements of the user. Only its time limit is set."""
 
     def parse(self, link: Link, text: str) -> bool:
-        """Let the server parse one statement without executing it; False: the library cannot do this.
+        """Let the server parse one statement without executing it.
+
+        Returns False if the library cannot do this.
 
         Raises ``error``.
         """
@@ -92,20 +94,20 @@ class Access(ABC):
 
     @abstractmethod
     def refused(self, error: Any) -> EndpointUnreachable:
-        """The message for a login that the server or the driver refused."""
+        """Return the message for a login that the server or the driver refused."""
 
     @abstractmethod
     def message(self, error: Any) -> str:
-        """The sentence of the server's or library's message."""
+        """Return the message of the server or the library as a sentence."""
 
     @abstractmethod
     def state(self, error: Any) -> str:
-        """The SQLSTATE of an error; empty without any."""
+        """Return the SQLSTATE of an error; empty if it has none."""
 
     # ---- connections -----------------------------------------------------------------------------
 
     def reach(self) -> Link:
-        """A new connection; raises ``EndpointUnreachable`` with the cause and the remedy."""
+        """Open a new connection. Raises ``EndpointUnreachable`` with the cause and the remedy."""
         try:
             return self.open()
         except self.error as error:
@@ -113,12 +115,12 @@ class Access(ABC):
 
     @contextmanager
     def inspection(self) -> Iterator[Link]:
-        """A connection for inspecting the server. Raises ``EndpointUnreachable``, or ``error``."""
+        """Return a connection for inspecting the server. Raises ``EndpointUnreachable``, or ``error``."""
         with contextlib.closing(self.reach()) as link:
             yield link
 
     def patient(self) -> Link:
-        """A new connection without a time limit, for creating data.
+        """Open a new connection without a time limit, for creating data.
 
         Raises ``EndpointUnreachable``, or ``error``.
         """
@@ -132,26 +134,29 @@ class Access(ABC):
         return link
 
     def pin(self, link: Link) -> None:
-        """Resolve names in the server's own schema only, for internal statements."""
+        """Resolve names only in the server's own schema, for internal statements."""
         for statement in self.server.pin:
             link.execute(statement)
 
     def unpin(self, link: Link) -> None:
-        """Resolve names as the user's and database's settings say, for the user's own statements."""
+        """Resolve names by the settings of the user and the database, for statements of the user."""
         for statement in self.server.unpin:
             link.execute(statement)
 
     # ---- the connection that keeps other runs out ------------------------------------------------
 
     def held(self) -> Link | None:
-        """``holder``, if it still works."""
+        """Return ``holder`` if it still works; otherwise None."""
         if self.holder is not None and not self.holder.alive():
             self.release()
         return self.holder
 
     @contextmanager
     def new_holder(self) -> Iterator[Link]:
-        """A new connection for the lock that keeps other runs out; closed again on failure."""
+        """Open a new connection for the lock that keeps other runs out.
+
+        It is closed again after a failure.
+        """
         link = self.patient()
         try:
             yield link
@@ -174,7 +179,7 @@ class Access(ABC):
         self.holder = link
 
     def release(self) -> None:
-        """Release the lock for other runs. Safe to call twice."""
+        """Release the lock for other runs. A second call does nothing."""
         if self.holder is not None:
             self.holder.release_locks(self.server.unlock)
             self.holder = None
@@ -190,7 +195,7 @@ class Access(ABC):
     # ---- what it says of itself ------------------------------------------------------------------
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """Version, settings, and warnings of settings.
+        """Return version, settings, and warnings about settings.
 
         Raises ``error``, and ``ScenarioError`` for an unsupported version.
         """
@@ -213,5 +218,5 @@ class Access(ABC):
 
 
 def yes(value: Any) -> bool:
-    """A server's truth value in any driver's form."""
+    """Return the truth value that a server returned, in the form of any driver."""
     return str(value).lower() in {"1", "t", "true"}

@@ -1,4 +1,4 @@
-"""The contract of a session's connection to a SQL server."""
+"""Contract of a session's connection to a SQL server."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any, LiteralString, Protocol
 
 from pinchpoint_collectors.common.backoff import Backoff
 
-# Explains why a server refused a connection, from its own message.
+# The functions below explain from a server's message why the server refused a connection.
 
 CONNECT_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason of refusal, for which most client libraries have no code, only a text.
+    """A reason of refusal. Most client libraries have only a text for it and no code.
 
     Attributes:
-        pattern: pattern of the text.
-        outcome: the name of the failure for a session.
-        cause: the reason, in words.
-        remedy: what helps.
+        pattern: regular expression that matches the text.
+        outcome: name of the failure for a session.
+        cause: the reason in words.
+        remedy: the remedy.
     """
 
     pattern: re.Pattern[str]
@@ -34,17 +34,17 @@ class Refusal:
 
 
 def refusal(pattern: str, outcome: str, cause: str, remedy: str) -> Refusal:
-    """A reason that is recognised by a pattern, in upper or lower case."""
+    """Return a reason that is recognised by a pattern in any letter case."""
     return Refusal(re.compile(pattern, re.IGNORECASE), outcome, cause, remedy)
 
 
 def found_in(refusals: Iterable[Refusal], text: str) -> Refusal | None:
-    """The first known reason in the text; None: none."""
+    """Return the first known reason in the text; None if there is none."""
     return next((each for each in refusals if each.pattern.search(text)), None)
 
 
 class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an error of ours
-    """A statement, or the connection, failed: ``outcome`` is the name of the failure."""
+    """A statement or the connection failed. ``outcome`` is the name of the failure."""
 
     def __init__(self, outcome: str, message: str) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class FailureReport:
     """Reports the server's message when an operation fails in a new way: event ``statement_failed``.
 
     Args:
-        event: see ``ScenarioContext.event``.
+        event: writes an event (see ``ScenarioContext.event``).
     """
 
     def __init__(self, event: Callable[..., None]) -> None:
@@ -72,98 +72,99 @@ class FailureReport:
 
 
 class Result(Protocol):
-    """The result of a statement; valid until the connection's next statement."""
+    """The result of a statement. It is valid until the next statement of the connection."""
 
     @property
     def rowcount(self) -> int:
-        """Rows inserted, changed, copied or selected."""
+        """Return the number of rows inserted, changed, copied or selected."""
         ...
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None after the last."""
+        """Return the next row; None after the last row."""
         ...
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All further rows."""
+        """Return all further rows."""
         ...
 
 
 class Link(Protocol):
-    """An open connection on which data are made and removed, in autocommit mode except ``transaction()``.
+    """An open connection for creating and removing data, in autocommit mode except in ``transaction()``.
 
-    Raises the exceptions of its library (``Access.error``).
+    It raises the exceptions of its library (``Access.error``).
     """
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Result:
-        """Run one statement (``$1`` placeholders) and fetch all its rows."""
+        """Run one statement with ``$1`` placeholders and fetch all its rows."""
         ...
 
     def send(self, text: str) -> object:
-        """Send a text unchanged; it may be several statements."""
+        """Send a text unchanged. It may contain several statements."""
         ...
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """Committed at the end, rolled back by an exception."""
+        """Run a transaction: committed at the end, rolled back by an exception."""
         ...
 
     def lists_as_texts(self) -> None:
-        """Send texts without their length: a server with a length makes one plan per length.
+        """Send texts without their length, because a server that knows the length makes one plan per length.
 
-        For statements with lists of varying length as parameters, bound to variables: comparing a column with
-        a text of any length is slower.
+        It is for statements with lists of varying length as parameters that are bound to variables. A
+        comparison of a column with a text of any length is slower.
         """
         ...
 
     def alive(self) -> bool:
-        """Whether the server still answers on this connection."""
+        """Return whether the server still answers on this connection."""
         ...
 
     def release_locks(self, unlock: str) -> None:
-        """Release the locks by that statement, if the server confirms in time, and close the connection.
+        """Release locks by a statement, if the server confirms in time, and close the connection.
 
-        A server notices a closed connection late; released locks let the next run start sooner. A server that
-        does not answer releases them when it notices.
+        A server notices a closed connection late. Released locks let the next run start sooner. A server that
+        does not answer releases the locks when it notices the closed connection.
         """
         ...
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
 class SqlConnection(Protocol):
-    """One session's connection: opened when needed, and reopened, with pauses, after a loss.
+    """One session's connection. It is opened when needed, and reopened after a loss, with pauses.
 
     Every method except ``wait_until_due``, ``try_open`` and ``close`` raises ``DatabaseFailure`` for a
-    failure of the farm, and other exceptions for internal errors.
+    failure of the farm. Other exceptions are internal errors.
     """
 
     def wait_until_due(self) -> None:
-        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
+        """Wait for the end of the pause after a failed attempt to connect. Call it before taking the time."""
         ...
 
     def try_open(self) -> None:
-        """Connect now; a failure is reported by the first statement."""
+        """Connect now. The first statement reports a failure."""
         ...
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         """Run one prepared statement.
 
-        Outside ``transaction()`` each call is its own transaction: a return means committed.
+        Outside ``transaction()`` each call is a transaction of its own, so a return means that it is
+        committed.
 
         Args:
-            statement: with ``$1`` placeholders, each cast to its type (``$1::int8``), so that types do not
-                depend on values.
-            parameters: ints, floats, strings, bytes or None.
+            statement: text with ``$1`` placeholders, each cast to its type (``$1::int8``), so that types do
+                not depend on values.
+            parameters: values: ints, floats, strings, bytes or None.
         """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        """Run several statements as a transaction: committed at the end, rolled back by an exception."""
         ...
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
@@ -171,9 +172,10 @@ class CopyingConnection(SqlConnection, Protocol):
     """A connection to a server that accepts many rows as one stream (PostgreSQL's COPY)."""
 
     def copy(self, statement: LiteralString, content: bytes) -> Result:
-        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input, in the statement's format.
+        """Run ``COPY ... FROM STDIN`` with ``content`` as the whole input, in the format of the statement.
 
-        Outside ``transaction()`` each call is its own transaction: a return means committed.
+        Outside ``transaction()`` each call is a transaction of its own, so a return means that it is
+        committed.
         """
         ...
 
@@ -182,19 +184,19 @@ class LoadingConnection(SqlConnection, Protocol):
     """A connection whose driver sends many rows of parameters at once (ODBC's parameter arrays)."""
 
     def insert_many(self, statement: LiteralString, rows: Sequence[Sequence[Any]]) -> Result:
-        """Run one prepared statement with each of the rows as its parameters.
+        """Run one prepared statement once for each row of parameters.
 
-        Outside ``transaction()`` all rows are one transaction: a return means committed.
+        Outside ``transaction()`` all rows are one transaction, so a return means that they are committed.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The result of a user's own statement.
+    """The result of a statement of the user.
 
     Attributes:
-        names: names of the columns; none without a query.
+        names: names of the columns; empty if the statement is no query.
         rows: values as the server wrote them, or as numbers if the driver converts them; None is null.
     """
 
@@ -203,51 +205,51 @@ class Texts:
 
 
 class TextResult(Protocol):
-    """The result of a user's own statement; valid until the connection's next statement."""
+    """The result of a statement of the user. It is valid until the next statement of the connection."""
 
     def texts(self) -> Texts:
-        """The columns and rows of a result; for several statements those of the last."""
+        """Return the columns and rows of a result; for several statements those of the last one."""
         ...
 
     def every(self) -> Sequence[Texts]:
-        """Columns and rows of each statement of one text, in their order."""
+        """Return the columns and rows of each statement of a text, in order."""
         ...
 
 
 class TextConnection(Protocol):
-    """One session's connection for the user's own SQL; opened and lost like a ``SqlConnection``."""
+    """One session's connection for SQL of the user. It is opened and lost like a ``SqlConnection``."""
 
     def wait_until_due(self) -> None: ...
 
     def try_open(self) -> None: ...
 
     def query(self, text: str) -> TextResult:
-        """Send a text unchanged; it may be several statements: the result of the last is returned."""
+        """Send a text unchanged. It may contain several statements. Returns the result of the last one."""
         ...
 
     def execute_as_text(
         self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
     ) -> TextResult:
-        """Run one statement (``$1`` placeholders) with parameters of any type.
+        """Run one statement with ``$1`` placeholders and parameters of any type.
 
         Args:
-            statement: the statement.
-            parameters: values in the form of the connection's creator.
-            prepared: whether the statement stays prepared, if the driver leaves this choice.
+            statement: text of the statement.
+            parameters: values in the form that the creator of the connection defines.
+            prepared: whether the statement stays prepared, if the driver allows this choice.
         """
         ...
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is still open; may query the server."""
+        """Return whether a transaction is still open. The call may query the server."""
         ...
 
     def roll_back(self) -> None:
-        """End the open transaction, if there is one."""
+        """Roll back the open transaction, if there is one."""
         ...
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
@@ -255,13 +257,13 @@ _NUMBERS = (int, float)
 
 
 class ReadableResult:
-    """A ``Result``, and a ``TextResult``.
+    """A result that is both a ``Result`` and a ``TextResult``.
 
     Args:
-        rowcount: rows inserted, changed or selected.
-        rows: the rows of a query.
-        description: DB-API description of the columns; None: not a query.
-        before: results of the earlier statements of the same text.
+        rowcount: number of rows inserted, changed or selected.
+        rows: rows of a query.
+        description: DB-API description of the columns; None: the statement is no query.
+        before: results of the earlier statements in the same text.
     """
 
     __slots__ = ("_before", "_description", "_next", "_rows", "rowcount")
@@ -280,14 +282,14 @@ class ReadableResult:
         self._next = 0
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None after the last."""
+        """Return the next row; None after the last row."""
         if self._next >= len(self._rows):
             return None
         self._next += 1
         return tuple(self._rows[self._next - 1])
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All further rows."""
+        """Return all further rows."""
         rows = [tuple(row) for row in self._rows[self._next :]]
         self._next = len(self._rows)
         return rows
@@ -301,41 +303,41 @@ class ReadableResult:
 
 
 def plain(value: Any) -> str | int | float | None:
-    """A column's value as in SQL: numbers unchanged, bytes as ``0x...``, others as text."""
+    """Return a column's value as in SQL: numbers unchanged, bytes as ``0x...``, other values as text."""
     if isinstance(value, bool):
         return int(value)
     if value is None or isinstance(value, _NUMBERS):
         return value
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
-    return str(value)  # dates and times with a blank between, decimals with all digits
+    return str(value)  # dates and times with a space between them, decimals with all digits
 
 
 class Reopening(ABC):
-    """The part of a ``SqlConnection`` that opens and closes it."""
+    """The part of a ``SqlConnection`` that opens and closes the connection."""
 
     def __init__(self) -> None:
         self._backoff = Backoff()
 
     def wait_until_due(self) -> None:
-        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
+        """Wait for the end of the pause after a failed attempt to connect. Call it before taking the time."""
         self._backoff.wait()
 
     def try_open(self) -> None:
-        """Connect now; a failure is reported by the first statement."""
+        """Connect now. The first statement reports a failure."""
         try:
             self._open()
         except DatabaseFailure:
-            self._drop()  # the back-off has noted the failure; the first operation reports it with its name
+            self._drop()  # the back-off has recorded the failure, and the first operation reports it by name
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._drop()
 
     @abstractmethod
     def _open(self) -> object:
-        """Connect, and note success or failure in the back-off; raises ``DatabaseFailure``."""
+        """Connect, and record success or failure in the back-off. Raises ``DatabaseFailure``."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Close the connection, if open: the next statement opens another."""
+        """Close the connection if it is open. The next statement opens another connection."""

@@ -1,4 +1,4 @@
-"""PostgreSQL by its own library."""
+"""Provides access to PostgreSQL by its own library."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from .contract import DatabaseFailure, Link, ReadableResult, Reopening, Result, 
 from .postgresql import CONNECTION_LOST, Connection, connect, first_line, outcome_of, refused
 from .servers.contract import POSTGRESQL
 
-# Runs PostgreSQL statements directly over libpq (psycopg's ``pq``), at nearly the cost of a C program. Left
-# out compared with a cursor: types and formats per call (a statement is described once, when it is prepared),
-# generators that drive the protocol, a watcher per wait, rows that are not fetched.
+# Statements run directly over libpq (psycopg's ``pq``), at nearly the cost of a C program. Compared with a
+# cursor, the following is left out: types and formats per call (a statement is described once, when it is
+# prepared), generators that drive the protocol, a watcher per wait, and rows that are not fetched.
 
-# As plain numbers: a comparison with an enumeration's members takes longer than the libpq call.
+# These are plain numbers, because a comparison with members of an enumeration takes longer than the libpq
+# call.
 _BINARY = int(Format.BINARY)
 _IN_TRANSACTION = frozenset({int(TransactionStatus.INTRANS), int(TransactionStatus.INERROR)})
 _ROWS = int(ExecStatus.TUPLES_OK)
 _FAILED = int(ExecStatus.FATAL_ERROR)
-# A pool's ping may consist of a comment: that is an empty query.
+# The ping of a pool may consist of a comment, which is an empty query.
 _GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS, int(ExecStatus.EMPTY_QUERY)})
-_PARTS = _GOOD | {_FAILED}  # after any other status libpq waits for us, or never ends
+_PARTS = _GOOD | {_FAILED}  # after any other status, libpq waits for more input or never ends
 _COPYING = frozenset({int(ExecStatus.COPY_IN)})
 _COPIED_BYTES = 2**18
-"""Rows of COPY that are handed to libpq at once."""
+"""Number of bytes of COPY that are given to libpq at once."""
 
 _Encode = Callable[[Any], bytes]
 _BINARY_FORMS: Mapping[str, _Encode] = {
@@ -57,18 +58,19 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
 """Type -> binary form of its values (PostgreSQL's sources, each type's ``*recv`` function)."""
 _AS_TEXT = ("text", "varchar", "bpchar")
 SILENT_S = 10.0
-"""A server that neither accepts nor sends data for this long beyond a statement's time limit is lost."""
+"""Seconds beyond a statement's time limit after which a server that sends and accepts no data counts as
+lost."""
 
 
 class FastConnection(Reopening):
-    """One session's connection, whose statements run directly on libpq.
+    """One session's connection. Its statements run directly on libpq.
 
     Args:
-        endpoint: the server.
-        application: its ``application_name`` on the server.
-        statement_timeout_s: the server's time limit of a statement.
+        endpoint: endpoint of the server.
+        application: ``application_name`` of the connection on the server.
+        statement_timeout_s: time limit of a statement on the server in seconds.
         greet: called with every new connection before its first use (search path, facts).
-        pinned: see ``connect``.
+        pinned: whether names are those of the server itself (see ``connect``).
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class FastConnection(Reopening):
         self._direct: _Direct | None = None
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
-        """Run one prepared statement; raises ``DatabaseFailure``. See ``SqlConnection``."""
+        """Run one prepared statement (see ``SqlConnection``). Raises ``DatabaseFailure``."""
         direct = self._direct or self._open()
         try:
             return direct.execute(statement, parameters)
@@ -98,9 +100,10 @@ class FastConnection(Reopening):
             raise self._failure(error) from error
 
     def query(self, text: str) -> TextResult:
-        """Send a text unchanged, with one or several statements; raises ``DatabaseFailure``.
+        """Send a text unchanged, with one or several statements. Raises ``DatabaseFailure``.
 
-        Several statements are one transaction unless they begin their own; returns the result of the last.
+        Several statements are one transaction unless they begin transactions of their own. Returns the result
+        of the last statement.
         """
         direct = self._direct or self._open()
         try:
@@ -111,15 +114,15 @@ class FastConnection(Reopening):
     def execute_as_text(
         self, statement: str, parameters: Sequence[bytes | None], *, prepared: bool = True
     ) -> TextResult:
-        """Run one statement whose ``$1`` placeholders get their types from the server.
+        """Run one statement. The server determines the types of its ``$1`` placeholders.
 
         Args:
-            statement: the statement.
+            statement: text of the statement.
             parameters: values as text; None is null.
-            prepared: whether it is prepared once, or parsed and planned each time.
+            prepared: whether the statement is prepared once, or parsed and planned each time.
 
         Raises:
-            DatabaseFailure: also if a parameter's text is not a value of its type.
+            DatabaseFailure: the statement failed, or the text of a parameter is not a value of its type.
         """
         direct = self._direct or self._open()
         try:
@@ -130,9 +133,10 @@ class FastConnection(Reopening):
             raise self._failure(error) from error
 
     def copy(self, statement: LiteralString, content: bytes) -> Result:
-        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input; raises ``DatabaseFailure``.
+        """Run ``COPY ... FROM STDIN`` with ``content`` as the whole input. Raises ``DatabaseFailure``.
 
-        Outside ``transaction()`` each call is its own transaction: a return means committed.
+        Outside ``transaction()`` each call is a transaction of its own, so a return means that it is
+        committed.
         """
         direct = self._direct or self._open()
         try:
@@ -142,24 +146,24 @@ class FastConnection(Reopening):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        """Run several statements as a transaction: committed at the end, rolled back by an exception."""
         self.query("BEGIN")
         try:
             yield
         except BaseException:
-            with suppress(DatabaseFailure):  # the connection is lost, and the transaction with it
+            with suppress(DatabaseFailure):  # the connection is lost, and with it the transaction
                 self.roll_back()
             raise
         self.query("COMMIT")
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is still open."""
+        """Return whether a transaction is still open."""
         result = self._connection
         return result is not None and result.pgconn.transaction_status in _IN_TRANSACTION
 
     def roll_back(self) -> None:
-        """End the open transaction, if there is one; raises ``DatabaseFailure``."""
+        """Roll back the open transaction, if there is one. Raises ``DatabaseFailure``."""
         if self.in_transaction:
             self.query("ROLLBACK")
 
@@ -199,7 +203,7 @@ class FastConnection(Reopening):
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A prepared statement: its name on the server, and the encoding and format of each parameter."""
+    """A prepared statement: its name on the server, and encoding and format of each parameter."""
 
     name: bytes
     encoders: tuple[_Encode, ...]
@@ -212,7 +216,7 @@ class _Statement:
             )
         try:
             return list(map(call, self.encoders, parameters))
-        except (struct.error, TypeError):  # a None is among them; else the error is raised again
+        except (struct.error, TypeError):  # if no parameter is None, the error is raised again
             pairs = zip(self.encoders, parameters, strict=True)
             return [None if value is None else encode(value) for encode, value in pairs]
 
@@ -221,13 +225,13 @@ _NO_TEXTS = Texts((), ())
 
 
 class _Direct:
-    """An open connection, without psycopg's cursors, and the ``Result`` of its last statement.
+    """An open connection without psycopg's cursors, and the ``Result`` of its last statement.
 
     All failures are raised as ``psycopg.Error``.
 
     Args:
-        connection: the open one.
-        limit_s: how long one wait for the server may take during a statement, until a text of the user's own
+        connection: open connection.
+        limit_s: time limit in seconds of one wait for the server during a statement, until a text of the user
             sets another limit.
     """
 
@@ -253,7 +257,7 @@ class _Direct:
 
     def query(self, text: str) -> _Direct:
         if self._names and forgets(text):
-            self._names.clear()  # our prepared statements are forgotten, too
+            self._names.clear()  # the statements that this process prepared are forgotten, too
         limit_s = self._limit_of(text)
         self._pgconn.send_query(text.encode(self._encoding))
         self._result = self._answer(limit_s)
@@ -268,7 +272,8 @@ class _Direct:
     def execute_prepared(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
         name = self._names.get(statement)
         if name is None:
-            self._named += 1  # each name is used once: DEALLOCATE forgets one name, not the others
+            # each name is used once, because DEALLOCATE of a text forgets one name and not the others
+            self._named += 1
             name = b"text_%d" % self._named
             self._pgconn.send_prepare(name, statement.encode(self._encoding))
             self._answer(self._limit_of(statement))
@@ -284,7 +289,7 @@ class _Direct:
         for first in range(0, len(content), _COPIED_BYTES):
             pgconn.put_copy_data(
                 content[first : first + _COPIED_BYTES]
-            )  # libpq's buffer has room: it was sent
+            )  # libpq's buffer has room: the message was sent
             while pgconn.flush():
                 self._wait_writable(self._limit_s)
         pgconn.put_copy_end()
@@ -298,7 +303,7 @@ class _Direct:
         return [self._texts(each) for each in self._results]
 
     def _texts(self, answer: PGresult | None) -> Texts:
-        """Every value of an answer in text format."""
+        """Return every value of an answer in text format."""
         if answer is None or answer.status != _ROWS:
             return _NO_TEXTS
         columns, encoding = range(answer.nfields), self._encoding
@@ -316,19 +321,19 @@ class _Direct:
 
     @property
     def rowcount(self) -> int:
-        """Rows inserted, changed or selected; -1 if the statement has no count."""
+        """Return the number of rows inserted, changed or selected; -1 if the statement has no count."""
         rows = self._result.command_tuples if self._result else None
         return -1 if rows is None else rows
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None after the last."""
+        """Return the next row; None after the last row."""
         if self._next_row >= self._rows():
             return None
         self._next_row += 1
         return self._transformer.load_row(self._next_row - 1, tuple)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All further rows."""
+        """Return all further rows."""
         first, self._next_row = self._next_row, self._rows()
         return self._transformer.load_rows(first, self._next_row, tuple)
 
@@ -371,9 +376,11 @@ class _Direct:
     # ---- answers ---------------------------------------------------------------------------------
 
     def _limit_of(self, text: str) -> float:
-        """How long one wait for the answer to a text may take: the server's limit is of each statement in it.
+        """Return the time limit of one wait for the answer to a text.
 
-        Unknown from the first text on that sets a limit itself: it may be any, or none.
+        The limit of the server applies to each statement in the text.
+
+        The limit is unknown from the first text on that sets a limit itself, because any value is possible.
         """
         if sets_time_limit(text):
             self._limit_s = math.inf
@@ -384,11 +391,12 @@ class _Direct:
         self._pgconn.consume_input()
 
     def _answer(self, limit_s: float, good: Collection[int] = _GOOD) -> PGresult:
-        """Wait for the whole answer; its first failure, else its last part, is returned.
+        """Wait for the whole answer. Return its first failure, or else its last part.
 
         A wait longer than ``limit_s`` is a lost connection.
 
-        A successful statement is not committed yet: its commit may still fail. All parts stay for ``every``.
+        A successful statement is not committed yet, and its commit may still fail. All parts are kept for
+        ``every``.
         """
         pgconn, wait = self._pgconn, self._readiness.wait_readable
         answer: PGresult | None = None
@@ -409,7 +417,7 @@ class _Direct:
                 if part.status not in _PARTS:
                     break
         except psycopg.OperationalError:
-            # else the server has sent the reason before it closed
+            # Otherwise the server sent the reason before it closed the connection.
             if answer is None or answer.status != _FAILED:
                 raise
         if answer is None or answer.status not in good:
@@ -424,7 +432,7 @@ class _Direct:
             return psycopg.ProgrammingError(f"execute: a statement cannot be answered by {result}")
         error = psycopg.errors.error_from_result(answer, encoding=self._encoding)
         if error.sqlstate is None and self._pgconn.status == ConnStatus.BAD:
-            return psycopg.OperationalError(str(error))  # libpq's own words for a lost connection
+            return psycopg.OperationalError(str(error))  # text of libpq for a lost connection
         return error
 
 
@@ -435,7 +443,7 @@ def _within(limit_s: float, wait: Callable[[float], bool]) -> None:
 
 _UNLOCK_S = 5.0
 _INSPECTION_TIMEOUT = "SET LOCAL statement_timeout = '5s'"
-"""Replaces the role's own limit, which may be too short for reading the catalogue."""
+"""Time limit for reading the catalogue. The limit of the role may be too short for that."""
 _LIMITS = """SELECT current_user, r.rolconnlimit, d.datname, d.datconnlimit,
     (SELECT reset_val || unit FROM pg_settings WHERE name = 'statement_timeout' AND reset_val <> '0'),
     pg_backend_pid()
@@ -443,7 +451,7 @@ _LIMITS = """SELECT current_user, r.rolconnlimit, d.datname, d.datconnlimit,
 
 
 class NativeLink:
-    """A ``Link`` by psycopg; raises ``psycopg.Error``."""
+    """A ``Link`` that uses psycopg. Raises ``psycopg.Error``."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -466,11 +474,11 @@ class NativeLink:
         return self._connection.transaction()
 
     def lists_as_texts(self) -> None:
-        """The text unchanged: libpq sends no length."""
+        """Return the text unchanged, because libpq sends no length."""
 
     @property
     def server_process(self) -> int:
-        """The number of the session's process as reported when the connection was opened."""
+        """Return the process number of the session, as reported when the connection was opened."""
         return self._connection.info.backend_pid
 
     def alive(self) -> bool:
@@ -482,7 +490,7 @@ class NativeLink:
 
     def release_locks(self, unlock: str) -> None:
         link, until_s = self._connection.pgconn, monotonic() + _UNLOCK_S
-        with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
+        with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and with it its locks
             link.send_query(unlock.encode())
             while link.is_busy() and (left_s := until_s - monotonic()) > 0:
                 if select.select([link.socket], [], [], left_s)[0]:
@@ -494,7 +502,7 @@ class NativeLink:
 
 
 class NativeAccess(Access):
-    """Access to PostgreSQL by psycopg, and by libpq for a session's statements."""
+    """Access to PostgreSQL by psycopg; a session's statements use libpq."""
 
     error = psycopg.Error
     native = True
@@ -507,9 +515,9 @@ class NativeAccess(Access):
 
     @contextmanager
     def inspection(self) -> Iterator[NativeLink]:
-        """Inspect within one transaction, which leaves no setting behind.
+        """Inspect the server within one transaction, which leaves no setting behind.
 
-        A pooler may give the server's session to the farm's own users next.
+        A pooler may give the session on the server to users of the farm next.
         """
         try:
             connection = connect(self.endpoint, self.name, pinned=False)
@@ -525,7 +533,7 @@ class NativeAccess(Access):
         return str(conninfo_to_dict(self.endpoint.url).get("dbname") or "")
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """Facts about the server, with warnings about limits of the role and about a pooler in front."""
+        """Return facts about the server, with warnings about limits of the role and about a pooler."""
         assert isinstance(link, NativeLink)  # noqa: S101 - for the type: it was opened here
         result = super().facts(link)
         row = link.execute(_LIMITS).fetchone()

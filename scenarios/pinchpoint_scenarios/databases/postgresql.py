@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL by psycopg, and the names of their failures."""
+"""Connects to PostgreSQL by psycopg, and names the failures of connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
 
 CONNECTION_LOST = "connection_lost"
-TCP_USER_TIMEOUT_MS = 30_000  # a peer without an acknowledgement for this long is lost
+TCP_USER_TIMEOUT_MS = 30_000  # a peer without an acknowledgement for this time is lost
 
 OUTCOMES = {
     "08": CONNECTION_LOST,
@@ -36,7 +36,7 @@ OUTCOMES = {
     "28": "authentication",
     "3D000": "unknown_database",
 }
-"""SQLSTATE, or its class, -> the name of the failure (PostgreSQL manual, appendix A)."""
+"""SQLSTATE, or its class -> name of the failure (PostgreSQL manual, appendix A)."""
 
 
 REFUSALS = (
@@ -129,13 +129,13 @@ REFUSALS = (
         "look whether this user may open more files (ulimit -n); if so, correct host and port in farm.yaml",
     ),
 )
-"""Reasons for a refused connection. libpq has no SQLSTATE for them, only a text."""
+"""Reasons for a refused connection. libpq has only a text for them and no SQLSTATE."""
 
 
 def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
-    """The name of a failure: by SQLSTATE, by its class, else ``sqlstate_XXXXX``.
+    """Return the name of a failure by SQLSTATE, or by its class, or else ``sqlstate_XXXXX``.
 
-    Raises ``error`` again if the server never saw the statement: that is an internal error.
+    Raises ``error`` again if the server never received the statement, because that is an internal error.
     """
     state = error.sqlstate
     if state is not None:
@@ -149,7 +149,7 @@ def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
 
 
 def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
-    """The sentence for a login that the server refused."""
+    """Return the sentence for a login that the server refused."""
     why = found_in(REFUSALS, str(error))
     if why:
         return unreachable(endpoint, why.cause, why.remedy)
@@ -158,18 +158,19 @@ def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
 
 
 def first_line(error: psycopg.Error) -> str:
-    """The first line of the server's or libpq's message."""
+    """Return the first line of the message of the server or libpq."""
     return (error.diag.message_primary or str(error)).strip().partition("\n")[0] or type(error).__name__
 
 
 def connect(endpoint: Endpoint, application: str, *, pinned: bool = True) -> Connection:
-    """A new autocommit connection, shown by the server as ``application``; raises ``psycopg.Error``.
+    """Open a new autocommit connection. The server shows it as ``application``. Raises ``psycopg.Error``.
 
-    ``pinned`` as by ``PIN``; without it names are resolved as the role's and database's settings say.
+    If ``pinned``, names are resolved as by ``PIN``; otherwise by the settings of the role and the database.
     """
     login = {key: endpoint.options[key] for key in ("user", "password") if key in endpoint.options}
     connection = psycopg.connect(
-        # Any encoding of the database: texts of users and captures may contain any character.
+        # UTF-8 for any encoding of the database, because texts of users and captures may contain any
+        # character.
         make_conninfo(endpoint.url, **login, client_encoding="UTF8"),
         autocommit=True,
         connect_timeout=CONNECT_TIMEOUT_S,

@@ -1,4 +1,4 @@
-"""Chooses the library for an endpoint's server, from its URL and the installed drivers."""
+"""Chooses the library for the server of an endpoint, from its URL and the installed drivers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .odbc.address import SCHEMES, is_odbc, no_manager
 
 
 class MissingAccess(Access):
-    """Represents a server that cannot be reached; each use raises the reason.
+    """Represents a server that cannot be reached. Each use raises the reason.
 
     Args:
-        why: the sentence for a person.
+        why: the reason as a sentence for the user.
     """
 
     class _NeverError(Exception):
-        """An exception that is never raised, so that ``why`` passes."""
+        """An exception that is never raised, so that ``why`` is not caught."""
 
     error = _NeverError
     installed = False
@@ -30,34 +30,34 @@ class MissingAccess(Access):
         self._why = why
 
     def open(self, *, pinned: bool = True) -> Link:  # noqa: ARG002 - the contract's
-        """Raises."""
+        """Raise the reason."""
         raise self._why
 
     def session(self, timeout_s: float, ready: Callable[[Link], None]) -> SqlConnection:  # noqa: ARG002 - the contract's
-        """Raises."""
+        """Raise the reason."""
         raise self._why
 
     def own_session(self, timeout_s: float) -> TextConnection:  # noqa: ARG002 - the contract's
-        """Raises."""
+        """Raise the reason."""
         raise self._why
 
     def refused(self, error: Any) -> NoReturn:  # noqa: ARG002 - the contract's
-        """Raises."""
+        """Raise the reason."""
         raise self._why
 
     def message(self, error: Any) -> str:
-        """The error's message."""
+        """Return the message of the error."""
         return str(error)
 
     def state(self, error: Any) -> str:  # noqa: ARG002 - the contract's
-        """None."""
+        """Return an empty SQLSTATE."""
         return ""
 
 
 def access_to(endpoint: Endpoint, name: str, *, own_sql: bool = False) -> Access:
-    """The access to an endpoint's server; without a library on this machine, its use raises the reason.
+    """Return the access to an endpoint's server. If this machine has no library, each use raises the reason.
 
-    ``own_sql``: whether it is for the user's own texts, which may contain several statements.
+    ``own_sql`` means that the access is for texts of the user, which may contain several statements.
 
     Raises ``ScenarioError`` if the URL contains something that is not allowed.
     """

@@ -22,9 +22,9 @@ class OwnedSchema:
     """The schema ``pinchpoint_<scenario>`` (of MariaDB and MySQL: the database), locked by one run at a time.
 
     Args:
-        endpoint: the server's endpoint.
-        scenario: the scenario's name in the plan.
-        tables: the tables that the schema may contain; no other table is ever dropped.
+        endpoint: endpoint of the server.
+        scenario: name of the scenario in the plan.
+        tables: tables that the schema may contain. No other table is ever dropped.
 
     Raises:
         ScenarioError: the URL contains something that is not allowed, or the scenario's name is too long.
@@ -44,18 +44,18 @@ class OwnedSchema:
 
     @property
     def place(self) -> str:
-        """The schema's place, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        """Return the place of the schema for a message: ``endpoint sql (127.0.0.1:5432)``."""
         return self.access.place
 
     @property
     def quoted(self) -> str:
-        """The schema's name, quoted for its server."""
+        """Return the name of the schema, quoted for its server."""
         return self.access.server.quoted(self.name)
 
     # ---- what is there ---------------------------------------------------------------------------
 
     def check(self, isolation: str) -> dict[str, Any]:
-        """Version, settings and rights; raises if the schema could not be created. Changes nothing."""
+        """Return version, settings and rights. Raises if the schema could not be created. Changes nothing."""
         with self.access.inspection() as link:
             try:
                 self.access.check_writable(link)
@@ -68,7 +68,7 @@ class OwnedSchema:
         return facts | {"rights": [may]}
 
     def free_bytes(self, link: Link) -> int | None:
-        """Free bytes at the server's data; None if the server or this user cannot report them."""
+        """Return the free bytes at the server's data; None if the server or this user cannot report them."""
         server = self.access.server
         if not server.free:
             return None
@@ -81,9 +81,11 @@ class OwnedSchema:
     # ---- created, locked, dropped ----------------------------------------------------------------
 
     def hold(self) -> Link:
-        """A connection inside the schema, created if needed, that keeps other runs out until ``release``.
+        """Return a connection inside the schema that keeps other runs out until ``release``.
 
-        Raises ``ScenarioError`` if the schema is not ours, or another run uses it.
+        The schema is created if needed.
+
+        Raises ``ScenarioError`` if Pinchpoint did not create the schema, or if another run uses it.
         """
         access, server = self.access, self.access.server
         if held := access.held():
@@ -101,11 +103,11 @@ class OwnedSchema:
         return link
 
     def release(self) -> None:
-        """Release the lock for other runs. Safe to call twice."""
+        """Release the lock for other runs. A second call does nothing."""
         self.access.release()
 
     def drop(self) -> None:
-        """Drop our tables and the schema, if they exist; never another object."""
+        """Drop the tables of the scenario and the schema, if they exist, and never another object."""
         access, server = self.access, self.access.server
         if not access.installed:
             return
@@ -125,13 +127,13 @@ class OwnedSchema:
             raise self.failed(error) from error
 
     def drop_tables(self, link: Link) -> None:
-        """Drop our tables, if they exist."""
+        """Drop the tables of the scenario, if they exist."""
         quoted = self.access.server.quoted
         names = ", ".join(f"{self.quoted}.{quoted(table)}" for table in self._tables)
         link.execute(self.access.server.drop_tables.format(tables=names))
 
     def failed(self, error: Exception) -> ScenarioError:
-        """The message for an internal statement that failed while data was created or removed."""
+        """Return the message for an internal statement that failed while creating or removing data."""
         return ScenarioError(
             f"{self.place}: schema {self.name!r} could not be prepared or removed: "
             f"{self.access.message(error)}; see the server's log, then run again"
@@ -140,7 +142,7 @@ class OwnedSchema:
     # ---- further connections ---------------------------------------------------------------------
 
     def connect(self) -> Link:
-        """A further connection inside the schema, for creating data, beside the one with the lock.
+        """Open a further connection inside the schema for creating data, beside the one with the lock.
 
         Raises ``EndpointUnreachable`` with the cause and the remedy, or ``Access.error``.
         """
@@ -153,11 +155,11 @@ class OwnedSchema:
         return link
 
     def session(self, timeout_s: float, isolation: str, ready: Callable[[Link], None]) -> SqlConnection:
-        """A connection for a session's operations; not opened yet.
+        """Return a connection for the operations of a session. It is opened later.
 
         Args:
-            timeout_s: the time limit of a statement, by the server or the driver.
-            isolation: the isolation level of every transaction.
+            timeout_s: time limit of a statement in seconds, applied by the server or the driver.
+            isolation: isolation level of every transaction.
             ready: called with each new connection, inside the schema, before its first use.
         """
 
@@ -169,7 +171,7 @@ class OwnedSchema:
         return self.access.session(timeout_s, inside)
 
     def enter(self, link: Link) -> None:
-        """Make the schema the only one in which a connection resolves names."""
+        """Let a connection resolve names only in the schema."""
         asked = self.access.server.enter
         _ask(link, [(self._filled(text), tuple(map(self._filled, given))) for text, given in asked])
 
@@ -189,7 +191,7 @@ class OwnedSchema:
         )
 
     def _is_ours(self, link: Link) -> bool:
-        """Whether the schema exists and is ours; raises if it cannot become ours."""
+        """Return whether the schema exists and belongs to Pinchpoint. Raises if it cannot."""
         server = self.access.server
         result = link.execute(server.find, (self.name,)).fetchone()
         if result is not None:
@@ -212,7 +214,7 @@ class OwnedSchema:
         return False
 
     def _has_isolation(self, link: Link, level: str) -> None:
-        """Raise if the server lacks snapshot isolation, which is optional there."""
+        """Raises if the server lacks snapshot isolation, which is optional on this kind of server."""
         server = self.access.server
         if level != "snapshot" or not server.snapshot_on:
             return

@@ -1,7 +1,7 @@
-"""Connections that cost the load generator about as little as a C program.
+"""Connections that cost the load generator about the same CPU time as those of a C program.
 
-All kinds of servers use the same method: a library connects and logs in, as for the plain driver. After that
-an operation is bytes sent, one wait for the descriptor, and a C parser; no object layer, no new watcher, no
-timer. Failures are raised as the plain driver's exceptions, so that one function names them, and the plain
-driver stays as the reference for tests.
+The method is the same for all kinds of servers: a library connects and logs in. After that, an operation
+consists of bytes sent, one wait for the descriptor, and a C parser, without object layer, new watcher or
+timer. Failures are raised as the exceptions of the library, so that one function names them. The library's
+own driver is the reference in tests.
 """

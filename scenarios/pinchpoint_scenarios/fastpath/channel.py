@@ -1,6 +1,6 @@
-"""Moves a driver's bytes over one socket, and waits for its answers.
+"""Moves the bytes of a protocol driver over one socket, and waits for answers.
 
-An operation is one write, one wait, one read and one call of a driver.
+An operation is one write, one wait, one read and one call of the driver.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Answer = TypeVar("Answer")
 
 
 class ChannelError(Exception):
-    """The connection is lost and must be closed: a late answer would be mistaken for the next one."""
+    """The connection is lost and must be closed, because a late answer would be mistaken for the next one."""
 
 
 class ChannelTimeoutError(ChannelError):
-    """The peer accepted no more data, or sent none, in time."""
+    """The peer accepted or sent no data in time."""
 
 
 class ChannelInterruptedError(ChannelError):
-    """The peer answered before it had the whole message: it will not read the rest.
+    """The peer answered before it had received the whole message, so it will not read the rest.
 
     Attributes:
-        answer: the peer's answer.
+        answer: answer of the peer.
     """
 
     def __init__(self, answer: object) -> None:
@@ -40,13 +40,13 @@ class ChannelInterruptedError(ChannelError):
 
 
 class Channel(Generic[Answer]):
-    """One connected socket, for one greenlet or thread at a time.
+    """One connected socket, used by one greenlet or thread at a time.
 
     Args:
-        descriptor: the socket's descriptor, which becomes non-blocking. Its opener closes it, after
+        descriptor: descriptor of the socket, which becomes non-blocking. Its opener closes it after
             ``close``.
         driver: parses answers from received bytes.
-        timeout_s: time limit of one wait for the peer.
+        timeout_s: time limit of one wait for the peer in seconds.
     """
 
     def __init__(self, descriptor: int, driver: Driver[Answer], timeout_s: float) -> None:
@@ -56,11 +56,11 @@ class Channel(Generic[Answer]):
         self._take = driver.receive
         self._ready: Readiness | None = None
         self._unsent = _NOTHING
-        # A large buffer is allocated and given back for every read: most answers are a few bytes.
+        # A large buffer would be allocated and freed for every read, but most answers have a few bytes.
         self._read_bytes = _SMALL_BYTES
 
     def send(self, message: bytes) -> None:
-        """Send what the peer accepts of a message now; the rest is sent while waiting for the answer.
+        """Send as much of a message as the peer accepts. The rest is sent while waiting for the answer.
 
         Raises ``ChannelError``.
         """
@@ -72,12 +72,12 @@ class Channel(Generic[Answer]):
             self._unsent = memoryview(message)[sent:]
 
     def receive(self) -> Answer | More:
-        """The answer, if it is complete by now; never waits.
+        """Return the answer if it is complete. Never waits.
 
         Bytes are received while the rest of a message is sent, because the peer may otherwise stop reading.
 
         Raises:
-            ChannelError: there is no answer; also the driver's errors.
+            ChannelError: there is no answer. Errors of the driver are raised, too.
         """
         unsent = self._unsent
         try:
@@ -86,7 +86,7 @@ class Channel(Generic[Answer]):
             content = os.read(self._descriptor, self._read_bytes)
         except OSError as error:
             _nothing(error)
-            return MORE  # woken for nothing, or to send
+            return MORE  # the wait ended without data, or the socket is ready to send
         if len(content) == self._read_bytes:
             self._read_bytes = min(_LARGE_BYTES, self._read_bytes * _GROWTH)
         try:
@@ -111,7 +111,7 @@ class Channel(Generic[Answer]):
                 return answer
 
     def close(self) -> None:
-        """Forget the socket, before it is closed. Safe to call twice."""
+        """Forget the socket before it is closed. A second call does nothing."""
         if self._ready is not None:
             self._ready.close()
             self._ready = None
@@ -125,7 +125,7 @@ def _sent(descriptor: int, message: memoryview) -> int:
 
 
 def _nothing(error: OSError) -> int:
-    """0 bytes if the socket was only not ready; otherwise raises ``ChannelError``."""
+    """Return 0 bytes if the socket was only not ready. Otherwise raises ``ChannelError``."""
     if isinstance(error, BlockingIOError):
         return 0
     raise ChannelError(f"the connection broke: {error.strerror or error}") from error

@@ -1,7 +1,8 @@
-"""Cassandra and ScyllaDB at about the speed of C: a frame, a wait, a frame, by native protocol version 4.
+"""Talks to Cassandra and ScyllaDB by the native protocol, version 4, at about the speed of a C program.
 
-The driver's library knows the cluster and its types. Each operation executes statements, prepared once or
-parsed each time, one at a time on one connection. Errors of the server are the library's own exceptions.
+The library of the driver knows the cluster and its types. Each operation executes statements one at a time on
+one connection, either prepared once or parsed each time. Errors of the server are raised as exceptions of the
+library.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from .drivers.cql import DAMAGED, CqlDriver, CqlError
 
 _VERSION = 4
 _SHORT, _INT, _LONG = struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
-_BIGINT = struct.Struct(">iq")  # preceded by its length
+_BIGINT = struct.Struct(">iq")  # the length comes before it
 _LEVEL_AND_FLAGS = struct.Struct(">HBH")  # and the number of values
 
 _ERROR, _STARTUP, _READY, _AUTHENTICATE, _QUERY, _PREPARE = 0x00, 0x01, 0x02, 0x03, 0x07, 0x09
 _EXECUTE, _BATCH, _AUTH_RESPONSE, _AUTH_SUCCESS = 0x0A, 0x0D, 0x0F, 0x10
-_ROWS, _PREPARED = 2, 4  # kinds of a result
+_ROWS, _PREPARED = 2, 4  # kinds of results
 _VALUES, _SKIP_METADATA, _TIMESTAMP = 0x01, 0x02, 0x20  # flags of an execution
 _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
 _TLS_READ_BYTES = 2**16
 _FORGOTTEN_AGAIN = 3
-"""While a schema changes, a node may forget a prepared statement before it is executed."""
+"""Number of attempts: while a schema changes, a node may forget a prepared statement before executing it."""
 
 Value = int | bytes
 """A ``bigint``, or a ``blob``."""
@@ -41,19 +42,19 @@ Row = list[bytes | None]
 
 
 class CqlTimeoutError(CqlError):
-    """No answer in time."""
+    """No answer arrived in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A node's address and login.
+    """Address and login of a node.
 
     Attributes:
-        host: name or address.
-        port: port of its native protocol.
-        user: empty: no login.
-        password: the user's.
-        tls: the TLS settings; None: without TLS.
+        host: name or address of the node.
+        port: port of the native protocol.
+        user: name of the user; empty: no login.
+        password: password of the user.
+        tls: TLS settings; None: without TLS.
     """
 
     host: str
@@ -64,7 +65,7 @@ class Login:
 
 
 class _TlsChannel:
-    """A ``Channel`` over TLS: its socket waits by itself, which gevent makes cooperative."""
+    """A ``Channel`` over TLS. Its socket waits by itself, and gevent makes this cooperative."""
 
     def __init__(self, connected: ssl.SSLSocket, driver: CqlDriver, timeout_s: float) -> None:
         self.timeout_s = timeout_s
@@ -85,12 +86,12 @@ class _TlsChannel:
                 return answer
 
     def close(self) -> None:
-        """Nothing: the opener of the socket closes it."""
+        """Do nothing, because the opener of the socket closes it."""
 
 
 @contextmanager
 def _broken() -> Iterator[None]:
-    """Convert a socket's errors to those of a ``Channel``."""
+    """Convert errors of a socket to those of a ``Channel``."""
     try:
         yield
     except TimeoutError as error:
@@ -100,13 +101,13 @@ def _broken() -> Iterator[None]:
 
 
 class CqlWire:
-    """One connection to one node.
+    """A connection to one node.
 
     Args:
-        login: where to.
-        connect_timeout_s: for connecting and logging in.
-        timeout_s: for everything else.
-        prepared: whether the server prepares statements once; else it parses each one anew.
+        login: address and login of the node.
+        connect_timeout_s: time limit for connecting and logging in, in seconds.
+        timeout_s: time limit for all other waits, in seconds.
+        prepared: whether the server prepares a statement once; otherwise it parses the statement each time.
     """
 
     def __init__(
@@ -123,11 +124,11 @@ class CqlWire:
 
     @property
     def connected(self) -> bool:
-        """Whether the connection is open."""
+        """Return whether the connection is open."""
         return self._channel is not None
 
     def connect(self) -> None:
-        """Connect and log in, unless connected. Raises ``CqlError`` or the server's error."""
+        """Connect and log in, unless connected. Raises ``CqlError`` or the error of the server."""
         if self._channel is not None:
             return
         login = self._login
@@ -146,7 +147,7 @@ class CqlWire:
                 self._channel = _TlsChannel(shaken, self._driver, self._connect_timeout_s)
             self._log_in()
             self._channel.timeout_s = self._timeout_s
-        except OSError as error:  # of the handshake: refused, reset, or not over in time
+        except OSError as error:  # error of the handshake: refused, reset, or too slow
             self.close()
             raise CqlError(f"TLS: {error}") from error
         except BaseException:
@@ -156,20 +157,20 @@ class CqlWire:
     def execute(
         self, statement: str, values: Sequence[Value], consistency: int, timestamp_us: int | None
     ) -> list[Row]:
-        """Execute one statement, and prepare it the first time if statements are prepared.
+        """Execute one statement. It is prepared the first time if statements are prepared.
 
         Args:
-            statement: with a ``?`` for each value.
-            values: values in placeholder order.
-            consistency: the protocol's number of the level.
-            timestamp_us: the timestamp of the write; None: the server's time.
+            statement: text with a ``?`` for each value.
+            values: values in the order of the placeholders.
+            consistency: number of the consistency level in the protocol.
+            timestamp_us: timestamp of the write in microseconds; None: the time of the server.
 
         Returns:
             The rows.
 
         Raises:
-            CqlError: the connection is lost, or no answer came in time.
-            ErrorMessage: the server's error.
+            CqlError: the connection is lost, or no answer arrived in time.
+            ErrorMessage: error of the server.
         """
         flags, last = _VALUES | _SKIP_METADATA, b""
         if timestamp_us is not None:
@@ -202,7 +203,7 @@ class CqlWire:
             self._ask(_BATCH, body(b"\x00" + _long_string(statement)))
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         if self._channel is not None:
             self._channel.close()  # before its socket is closed
             self._channel = None
@@ -226,7 +227,7 @@ class CqlWire:
             raise CqlError(f"the server answered the greeting with message {opcode:#04x}")
 
     def _ask_prepared(self, opcode: int, statement: str, body: Callable[[bytes], bytes]) -> bytes:
-        """Send ``body`` of a prepared statement's id on this node; return the answer's body."""
+        """Send ``body`` after a prepared statement's id on this node. Return the body of the answer."""
         known = self._prepared.get(statement) or self._prepare(statement)
         for _ in range(_FORGOTTEN_AGAIN):
             try:
@@ -234,13 +235,13 @@ class CqlWire:
             except ErrorMessage as error:
                 if error.code != _UNPREPARED:
                     raise
-            # The server has forgotten the statement (a restart, too many statements, a new table): prepare it
-            # again.
+            # The server has forgotten the statement (restart, too many statements, new table), so it is
+            # prepared again.
             known = self._prepare(statement)
         return self._ask(opcode, body(known))[1]
 
     def _prepare(self, statement: str) -> bytes:
-        """The statement's id on this node, with its length."""
+        """Return the id of the statement on this node, with the length of the id."""
         _, body = self._ask(_PREPARE, _long_string(statement))
         if len(body) < 6 or _INT.unpack_from(body)[0] != _PREPARED:
             raise CqlError("the server did not prepare a statement")
@@ -249,7 +250,7 @@ class CqlWire:
         return known
 
     def _ask(self, opcode: int, body: bytes) -> tuple[int, bytes]:
-        """Send one message, wait for the answer: (opcode, body)."""
+        """Send one message and wait for the answer. Return its opcode and its body."""
         channel = self._channel
         if channel is None:
             raise CqlError("not connected")
@@ -268,7 +269,7 @@ class CqlWire:
 
 
 def _encoded(values: Sequence[Value]) -> bytes:
-    """Each value with its length, in its type's encoding."""
+    """Return each value with its length, in the encoding of its type."""
     return b"".join(
         [
             _BIGINT.pack(8, value) if isinstance(value, int) else _INT.pack(len(value)) + value
@@ -286,7 +287,7 @@ def _long_string(text: str) -> bytes:
 
 
 def _rows(body: bytes) -> list[Row]:
-    """The rows of a result without metadata; none for a result without rows. Raises ``CqlError``."""
+    """Return the rows of a result without metadata; none for a result without rows. Raises ``CqlError``."""
     try:
         return _values(body)
     except struct.error as error:
@@ -302,7 +303,7 @@ def _values(body: bytes) -> list[Row]:
     at = 12
     count = _INT.unpack_from(body, at)[0]
     at += 4
-    if count * max(1, columns) * _INT.size > len(body) - at:  # a value has its length before it
+    if count * max(1, columns) * _INT.size > len(body) - at:  # the length comes before a value
         raise CqlError(f"{DAMAGED}: it has fewer values than it says")
     rows = []
     for _ in range(count):

@@ -1,7 +1,7 @@
-"""HTTP/1.1 at about the speed of C: a write, a wait, a read, httptools (llhttp) as the parser.
+"""Sends HTTP/1.1 requests at about the speed of a C program, with httptools (llhttp) as the parser.
 
-One connection to one server, kept alive as long as the server allows. TLS works in memory, so that reading,
-writing and waiting are the same with and without TLS.
+There is one connection to one server, kept alive while the server allows. TLS works in memory, so that
+reading, writing and waiting are the same with and without TLS.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MORE_BYTES = 2**17 - 2**12  # from 128 KiB on, each allocation is a system call
 
 
 class HttpConnection:
-    """One connection to one server, opened when needed.
+    """One connection to one server. It is opened when needed.
 
     Args:
-        host: the server's name or address.
-        port: its port.
-        tls: the TLS settings; None: without TLS.
-        connect_timeout_s: time limit for connecting, including the handshake.
-        largest_bytes: a larger body is not read to its end.
+        host: name or address of the server.
+        port: port of the server.
+        tls: TLS settings; None: without TLS.
+        connect_timeout_s: time limit for connecting in seconds, including the handshake.
+        largest_bytes: largest size of a body in bytes; a larger body is not read to its end.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class HttpConnection:
         self._records: Records | None = None
         self._driver = HttpDriver(largest_bytes)
         self.opened = 0
-        """Number of connections opened so far; a login is repeated on each new one."""
+        """Number of connections opened up to now. A login is repeated on each new connection."""
 
     def exchange(self, request: bytes, deadline: float, *, again: bool) -> Response:
-        """Send a request and read its answer.
+        """Send a request and read the answer.
 
         Args:
-            request: head and body.
-            deadline: ``time.monotonic()`` by which the last byte must have come.
+            request: head and body of the request.
+            deadline: ``time.monotonic()`` by which the last byte must have arrived.
             again: whether the request may be repeated if the server closed the idle connection meanwhile.
 
         Raises:
-            HttpError: see there.
+            HttpError: there is no answer; ``kind`` gives the reason.
         """
         if self._socket is not None:
             if again or not self._is_gone():
@@ -82,7 +82,7 @@ class HttpConnection:
         return self._exchange(request, deadline)
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice; the next request opens another."""
+        """Close the connection. A second call does nothing. The next request opens another connection."""
         if self._ready is not None:
             self._ready.close()  # before its descriptor is closed
             self._ready, self._wait = None, _not_connected
@@ -92,7 +92,7 @@ class HttpConnection:
             self._records = None
 
     def _exchange(self, request: bytes, deadline: float) -> Response:
-        # The steps of nearly every request are inlined: calls between them would cost as much as they do.
+        # The steps of nearly every request are inlined, because calls between them would double their cost.
         driver, records, descriptor = self._driver, self._records, self._descriptor
         unsent: memoryview | None = None
         answer: Response | More = MORE
@@ -101,7 +101,7 @@ class HttpConnection:
             try:
                 sent = write(descriptor, content)
             except OSError:
-                sent = 0  # the next attempt reports why
+                sent = 0  # the next attempt reports the reason
             if sent != len(content):
                 unsent, answer = self._send(memoryview(content)[sent:], deadline)
             while answer is MORE:
@@ -111,7 +111,7 @@ class HttpConnection:
                     came = read(descriptor, self._read_bytes)
                 except OSError as error:
                     self._nothing(error)
-                    continue  # woken for nothing
+                    continue  # the wait ended without data
                 if records is None or not came:
                     answer = driver.receive(came)
                 else:
@@ -146,7 +146,7 @@ class HttpConnection:
             raise
 
     def _shaken(self, records: Records, deadline: float) -> Records:
-        """The connection after its TLS handshake."""
+        """Return the connection after its TLS handshake."""
         came = b""
         while True:
             done = records.shake_hands(came)
@@ -163,23 +163,23 @@ class HttpConnection:
                 came = read(self._descriptor, _FIRST_BYTES)
             except OSError as error:
                 self._nothing(error)
-                continue  # woken for nothing
+                continue  # the wait ended without data
             if not came:
                 raise HttpError("tls", "the server closed the connection in the handshake")
             return came
 
     def _is_gone(self) -> bool:
-        """Whether the server has closed the idle connection."""
+        """Return whether the server has closed the idle connection."""
         try:
             read(self._descriptor, 1)
         except BlockingIOError:
             return False
         except OSError:
             return True
-        return True  # its end, or bytes without a request
+        return True  # the end of the connection, or bytes without a request
 
     def _send(self, rest: memoryview, deadline: float) -> tuple[memoryview, Response | More]:
-        """Send the rest as the server accepts it; return what is left and an early answer, if any."""
+        """Send what the server accepts now. Return the rest and an early answer, if there is one."""
         answer: Response | More = MORE
         while rest and answer is MORE:
             try:
@@ -190,7 +190,7 @@ class HttpConnection:
                     raise HttpError("timeout", "the server took no more of a request in time") from None
                 answer = self._answer_meanwhile() or MORE
             except OSError as error:
-                # The server may have answered before it closed: that answer counts (a refusal of a large
+                # The server may have answered before it closed. That answer counts (a refusal of a large
                 # body).
                 heard = self._answer_meanwhile()
                 if heard is None:
@@ -200,7 +200,7 @@ class HttpConnection:
         return rest, answer
 
     def _answer_meanwhile(self) -> Response | More | None:
-        """The server's data while we send: an answer or its beginning; None: nothing."""
+        """Return what the server sent during sending: an answer or its begin; None: nothing."""
         try:
             came = read(self._descriptor, self._read_bytes)
         except OSError as error:
@@ -211,7 +211,7 @@ class HttpConnection:
         return self._records.receive(came, self._driver)
 
     def _nothing(self, error: OSError) -> None:
-        """Nothing if there was only nothing to read yet; otherwise raises ``HttpError``."""
+        """Return nothing if there was only nothing to read yet. Otherwise raises ``HttpError``."""
         if isinstance(error, BlockingIOError):
             return
         reset = isinstance(error, ConnectionResetError)

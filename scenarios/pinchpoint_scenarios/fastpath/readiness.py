@@ -1,8 +1,8 @@
-"""Waits for one descriptor, repeatedly.
+"""Waits repeatedly for one descriptor.
 
-If gevent has patched the process, its loop is used, with one watcher per connection: a new watcher for each
-wait would cost as much as an operation. Elsewhere (tests, other programs) the system's selector is used.
-gevent is only looked up in the loaded modules, never imported.
+If gevent has patched the process, its loop is used with one watcher per connection, because a new watcher for
+each wait would double the cost of an operation. Elsewhere (tests, other programs) the selector of the system
+is used. gevent is only looked up among the loaded modules, and never imported.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, Protocol
 
 
 class Readiness(Protocol):
-    """One descriptor's readiness, for one thread and one greenlet at a time."""
+    """Waits for one descriptor, for one thread and one greenlet at a time."""
 
     def wait_readable(self, until: float = math.inf) -> bool:
-        """Wait for data, an end or an error. The wait may end early: check again.
+        """Wait for data, an end or an error. The wait may end early, so the caller must check again.
 
         Args:
             until: ``time.monotonic()`` at which the wait ends, or shortly after.
 
         Returns:
-            False: the time is over.
+            False: False if the time is over.
         """
         ...
 
@@ -33,12 +33,12 @@ class Readiness(Protocol):
         ...
 
     def close(self) -> None:
-        """Forget the descriptor, before it is closed. Safe to call twice."""
+        """Forget the descriptor before it is closed. A second call does nothing."""
         ...
 
 
 def readiness(descriptor: int) -> Readiness:
-    """The readiness of a non-blocking descriptor, for this process's kind of waiting."""
+    """Return the ``Readiness`` of a non-blocking descriptor, for this process's kind of waiting."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("socket"):
         return _ByGevent(descriptor, sys.modules["gevent"].get_hub())
@@ -53,7 +53,7 @@ class _BySelector:
 
     def wait_readable(self, until: float = math.inf) -> bool:
         while not self._selector.select(None if until == math.inf else max(0.0, until - monotonic())):
-            if monotonic() >= until:  # otherwise a signal has interrupted the wait
+            if monotonic() >= until:  # otherwise a signal interrupted the wait
                 return False
         return True
 
@@ -68,15 +68,15 @@ class _BySelector:
         self._selector.close()
 
 
-_READ, _WRITE = 1, 2  # libev's EV_READ and EV_WRITE
+_READ, _WRITE = 1, 2  # EV_READ and EV_WRITE of libev
 
 
 class _ByGevent:
     """Waits in gevent's hub, with one watcher per connection.
 
-    It replaces ``hub.wait`` without the object that checks who wakes it: a wait may end early, and the caller
-    checks again. A timer per wait would cost as much as the wait. So one timer runs; when it expires after
-    its wait has ended, it is started again for the present wait.
+    It replaces ``hub.wait`` without the object that checks which greenlet wakes it, because a wait may end
+    early and the caller checks again. A timer per wait would double the cost of a wait. Therefore one timer
+    runs. If the timer expires after its wait has ended, it is started again for the current wait.
     """
 
     def __init__(self, descriptor: int, hub: Any) -> None:
@@ -93,7 +93,7 @@ class _ByGevent:
 
     def wait_readable(self, until: float = math.inf) -> bool:
         self._until = until
-        if until < self._rings:  # no timer runs, or one for a longer wait
+        if until < self._rings:  # no timer runs, or the timer is for a longer wait
             self._start_timer()
         watcher = self._watcher
         self._waiting = waiting = self._getcurrent()

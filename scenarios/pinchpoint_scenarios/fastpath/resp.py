@@ -1,6 +1,6 @@
-"""Valkey and Redis at about the speed of C: a write, a wait, a read, hiredis as the parser.
+"""Talks to Valkey and Redis at about the speed of a C program, with hiredis as the parser.
 
-valkey-py connects, logs in and selects the database. After that its socket is used directly.
+valkey-py connects, logs in and selects the database. After that, its socket is used directly.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .drivers.resp import Command, RespDriver
 
 
 class Wire(Protocol):
-    """Sends commands over one connection and receives their replies.
+    """Sends commands over one connection and receives the replies.
 
     Each method raises ``valkey.exceptions.ValkeyError``. After any error except ``ResponseError`` the
-    connection must be closed: a late reply would be mistaken for the next one.
+    connection must be closed, because a late reply would be mistaken for the next one.
     """
 
     def connect(self) -> None:
@@ -27,27 +27,30 @@ class Wire(Protocol):
         ...
 
     def ask(self, *command: str | bytes) -> object:
-        """Send one command, wait for its reply."""
+        """Send one command and wait for its reply."""
         ...
 
     def ask_all(self, commands: Sequence[Command]) -> list[object]:
-        """Send commands at once, wait for all replies; a refused command's reply is its ``ResponseError``."""
+        """Send commands at once and wait for all replies.
+
+        The reply to a refused command is its ``ResponseError``.
+        """
         ...
 
     def disconnect(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
 class LibraryWire:
-    """A ``Wire`` that only uses valkey-py's connection: the reference.
+    """A ``Wire`` that only uses valkey-py's connection, as the reference in tests.
 
     Args:
-        connection: valkey-py's.
+        connection: connection of valkey-py.
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection: Any = connection  # its types omit possible replies
+        self._connection: Any = connection  # its type hints lack possible replies
 
     def connect(self) -> None:
         self._connection.connect()
@@ -64,7 +67,8 @@ class LibraryWire:
         for _ in commands:
             try:
                 replies.append(self._connection.read_response())
-            except exceptions.ResponseError as error:  # one reply: the other replies still arrive
+            # only this reply failed; the other replies still arrive
+            except exceptions.ResponseError as error:
                 replies.append(error)
         return replies
 
@@ -73,11 +77,11 @@ class LibraryWire:
 
 
 class FastWire:
-    """A ``Wire`` with its own code for each operation.
+    """A ``Wire`` with code of its own for each operation.
 
     Args:
-        connection: valkey-py's, which connects.
-        timeout_s: time limit of one wait for the server.
+        connection: connection of valkey-py, which connects.
+        timeout_s: time limit of one wait for the server in seconds.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -90,7 +94,7 @@ class FastWire:
         if self._channel is None:
             self._connection.connect()
             self._driver = RespDriver()
-            # valkey-py passes its socket to its parsers by this name, too; there is no public one.
+            # valkey-py passes its socket to its parsers by this name, too. There is no public name.
             self._channel = Channel(self._connection._sock.fileno(), self._driver, self._timeout_s)
 
     def ask(self, *command: str | bytes) -> object:
@@ -124,6 +128,6 @@ class FastWire:
 
 
 def _named(error: ChannelError) -> exceptions.ConnectionError | exceptions.TimeoutError:
-    """The error as valkey-py's exception."""
+    """Return the error as an exception of valkey-py."""
     kind = exceptions.TimeoutError if isinstance(error, ChannelTimeoutError) else exceptions.ConnectionError
     return kind(str(error))

@@ -1,4 +1,4 @@
-"""full-crawl: resets the index, then enumerates, fetches and indexes every source at the same time."""
+"""Scenario full-crawl: resets the index, then enumerates, fetches and indexes all sources in parallel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CAUSES = {
 
 
 class FullCrawl:
-    """Content sources are crawled into the search tier: by Pinchpoint, or by a SharePoint farm itself."""
+    """Crawls content sources into the search tier: by Pinchpoint, or by the crawler of a SharePoint farm."""
 
     use: ClassVar[str] = "full-crawl"
     needs: ClassVar[frozenset[str]] = frozenset({"sql", "search"})
@@ -80,7 +80,7 @@ class FullCrawl:
 
 
 class DrivenCrawl:
-    """Crawls content sources into the search tier, with its queue in the SQL tier."""
+    """Crawls content sources into the search tier. The queue of the crawl is in the SQL tier."""
 
     def __init__(self, context: ScenarioContext) -> None:
         self._context = context
@@ -99,7 +99,10 @@ class DrivenCrawl:
         self._service = service(self._search, context.name, self._params.timeout_s)
 
     def check(self) -> Mapping[str, Any]:
-        """Reach the crawl database, the search tier and every source, side by side; changes nothing."""
+        """Connect to the crawl database, the search tier and every source at the same time.
+
+        Changes nothing.
+        """
         shared = {name: (self._given[name][1], result) for name, result in self._repositories.items()}
         with ThreadPoolExecutor(2 + len(shared)) as pool:
             sql = pool.submit(self._database.check)
@@ -116,7 +119,7 @@ class DrivenCrawl:
         return {"sql": sql.result(), "search": search.result(), "sources": result}
 
     def intent(self) -> Intent:
-        """Bytes written per document; the number of documents is known only after the crawl."""
+        """Return what the crawl would do. The number of documents is known only after the crawl."""
         full = self._params.mode == "full" and not self._context.resume
         schema, indexed = f"schema {self._database.name}", self._service.connect()
         try:
@@ -146,9 +149,9 @@ class DrivenCrawl:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the crawl database, empty. The first session to come resets the index and starts the crawl.
+        """Create the empty crawl database. The first session resets the index and starts the crawl.
 
-        An incremental crawl needs the database of the last crawl; a resumed one needs its own.
+        An incremental crawl needs the database of the last crawl, and a resumed crawl needs its own.
         """
         if self._context.resume:
             progress(self._database.resume(self._given))
@@ -162,7 +165,7 @@ class DrivenCrawl:
             self._database.make()
 
     def session(self, number: int) -> CrawlSession:
-        """Open one session; its number decides which source it tries first."""
+        """Open a session. Its number decides which source it tries first."""
         params, database = self._params, self._database
         places_lost: list[Callable[[], None]] = []
 
@@ -212,9 +215,9 @@ class DrivenCrawl:
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the crawl database unless it is to be kept, or existed before this crawl.
+        """Drop the crawl database unless it should be kept, or existed before this crawl.
 
-        The index stays: the next full crawl resets it.
+        The index is kept; the next full crawl resets it.
         """
         try:
             if not keep_data and self._made:
@@ -224,7 +227,7 @@ class DrivenCrawl:
 
 
 def _sources(context: ScenarioContext, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:
-    """Name -> source and its endpoint: those of the plan, else one for each endpoint that can be crawled."""
+    """Return name -> source and endpoint: sources of the plan, or else one per crawlable endpoint."""
     chosen = params.sources or tuple(
         SourceParams(kind=kind)
         for kind, endpoint in ENDPOINT_OF.items()
@@ -254,7 +257,7 @@ def _place(context: ScenarioContext, source: SourceParams) -> Endpoint:
 
 
 def _checked(endpoint: Endpoint, shared: Service | Repository) -> Mapping[str, Any]:
-    """Facts of a destination or source, read over a separate connection."""
+    """Return facts about a destination or source, read over a separate connection."""
     connection = shared.connect()
     try:
         return connection.check()

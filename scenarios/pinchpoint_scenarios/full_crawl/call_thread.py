@@ -1,7 +1,7 @@
 """Runs blocking C code or kernel calls in a thread, so that other sessions are not blocked.
 
-If gevent has patched the process, a blocking call would stop every session. gevent is looked up, never
-imported (as in ``fastpath.readiness``).
+If gevent has patched the process, a blocking call would stop every session. gevent is only looked up and
+never imported (as in ``fastpath.readiness``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CallThread:
-    """Makes calls in a thread, one at a time, so that no session is delayed."""
+    """Runs calls in a thread, one at a time, so that no session is delayed."""
 
     def __init__(self) -> None:
         monkey = sys.modules.get("gevent.monkey")
@@ -25,11 +25,11 @@ class CallThread:
         """Whether a call is in progress whose caller has ended."""
 
     def call(self, function: Callable[[], T]) -> T:
-        """The function's result or exception."""
+        """Run a function in the thread, and return its result or raise its exception."""
         if self._pool is None:
             return function()
         self.busy = True
-        # The exception is passed on as a value: the pool would print its traceback.
+        # The exception is returned as a value, because the pool would print its traceback.
         result, error = self._pool.spawn(_done, function).get()
         self.busy = False
         if error is not None:
@@ -37,7 +37,7 @@ class CallThread:
         return result  # type: ignore[no-any-return]  # gevent ships no types
 
     def close(self) -> None:
-        """Let the thread end. Safe to call twice."""
+        """Let the thread end. A second call does nothing."""
         if self._pool is not None and not self.busy:
             self._pool.kill()
 

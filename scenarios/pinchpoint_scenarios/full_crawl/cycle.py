@@ -1,4 +1,4 @@
-"""Starts and ends a crawl exactly once, in whichever session comes first."""
+"""Starts and ends a crawl exactly once, in any of its sessions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .records import CHANGES, CycleState, Failed, SourceSummary, Start
 from .sources import Item
 
 AskIndex = Callable[[Literal["reset", "commit"]], str]
-"""Queries the index, with retries, and records the request; returns ``ok`` or the failure's name."""
+"""Queries the index with retries and records the request. Returns ``ok`` or the name of the failure."""
 
 Advance = Literal["over", "soon", "failed"]
-"""The crawl has ended; there is, or will soon be, more work; the next cycle could not be started."""
+"""The crawl has ended; or there is or will soon be more work; or the next cycle could not be started."""
 
 Mode = Literal["full", "incremental"]
 
 INCREMENT_EVERY_S = 1.0
-"""Least time between two incremental crawls, because a crawl without changes ends at once."""
+"""Shortest time between two incremental crawls in seconds, because a crawl without changes ends at once."""
 _EXAMPLES = 20
-"""Number of example failures of each kind and source in the event; the crawl database has all."""
+"""Number of failed items of each kind and source in the event. The crawl database has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Root:
     """The starting point of a source.
 
     Attributes:
-        item: its root container.
-        workers: most sessions that work on it; None: unlimited.
+        item: root container of the source.
+        workers: largest number of sessions that work on the source; None: unlimited.
     """
 
     item: Item
@@ -40,16 +40,16 @@ class Root:
 
 
 class Cycles:
-    """Starts the first cycle, ends a cycle with an empty queue, and starts the next if the crawl repeats.
+    """Starts the first cycle, ends a cycle when its queue is empty, and starts the next if the crawl repeats.
 
     Args:
-        frontier: the session's.
-        roots: source name -> its starting point.
+        frontier: queue of the session.
+        roots: name of a source -> its starting point.
         mode: ``full`` or ``incremental``.
-        destination_limit: most requests to the destination at a time; None: one per session.
-        repeat_s: a cycle that ends within this many seconds of the first one's start is followed by another;
-            None: always.
-        event: writes a line to the run's events.
+        destination_limit: largest number of simultaneous requests to the destination; None: one per session.
+        repeat_s: a cycle that ends within this many seconds of the first start is followed by another; None:
+            always.
+        event: writes a line to the events of the run.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Cycles:
         self._event = event
 
     def advance(self, index: AskIndex) -> Advance:  # noqa: PLR0911 - one for each state a crawl can be in
-        """Continue the crawl after the queue was found empty. Raises ``DatabaseFailure``."""
+        """Continue the crawl after the queue was found to be empty. Raises ``DatabaseFailure``."""
         state = self._frontier.state()
         if state.ended and not self._continues(state):
             return "over"
@@ -94,9 +94,9 @@ class Cycles:
         return "soon"
 
     def _continues(self, state: CycleState) -> bool:
-        """Whether a cycle follows this one.
+        """Return whether another cycle follows.
 
-        The decision uses the cycle's end, not the present time, so that all sessions decide the same.
+        The decision uses the end of the cycle and not the current time, so that all sessions decide the same.
         """
         if state.since_start_s is None or self._repeat_s is None:
             return True
@@ -145,7 +145,7 @@ class Cycles:
         )
 
     def _line(self, summary: SourceSummary, failures: list[Failed]) -> dict[str, Any]:
-        """One source's line of the event: base units, times as UTC text."""
+        """Return one source's line of the event, with base units and times as UTC text."""
         duration_s = (summary.ended - summary.started).total_seconds() - summary.paused_s
         return {
             "source": summary.source,
@@ -181,7 +181,10 @@ class Cycles:
 
 
 def _start(source: str, root: Item, token: str | None) -> Start:
-    """A source with a change token continues from it; any other is enumerated from its root."""
+    """Start a cycle.
+
+    A source with a change token continues from it; any other is enumerated from its root.
+    """
     if token is None:
         return Start(source, root, "container")
     return Start(source, changes_since(token), CHANGES)

@@ -15,17 +15,17 @@ from ..errors import ScenarioError
 from .call_thread import CallThread
 from .dialects import DIALECTS, NEXT, TABLES, CrawlSql, by_odbc, known, too_old, within
 
-# A session's connection to a crawl database over ODBC.
+# The class below is a session's connection to a crawl database over ODBC.
 
 _DEADLOCKS = 5
-"""How often a script is repeated after the server chose it as a deadlock victim."""
+"""Number of times a script is repeated after the server chose it as a deadlock victim."""
 
 
 class CrawlConnection:
-    """A ``SqlConnection`` that runs scripts (see ``CrawlSql``) and returns times as UTC.
+    """A ``SqlConnection`` that runs scripts (see ``CrawlSql``) and returns times in UTC.
 
     Args:
-        inner: the wrapped connection.
+        inner: wrapped connection.
     """
 
     def __init__(self, inner: SqlConnection) -> None:
@@ -40,7 +40,10 @@ class CrawlConnection:
         self._call_thread.call(self._inner.try_open)
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> ReadableResult:
-        """Run a statement, or a script: its first part takes the parameters, its last part answers."""
+        """Run a statement or a script.
+
+        The first part of a script gets the parameters, and the last part returns the result.
+        """
         return self._call_thread.call(lambda: self._run(statement, parameters))
 
     @contextmanager
@@ -59,7 +62,7 @@ class CrawlConnection:
         self._call_thread.call(lambda: inner.__exit__(None, None, None))
 
     def close(self) -> None:
-        """Close the connection, unless the driver still waits: then it ends with the process."""
+        """Close the connection, unless the driver still waits. In that case it ends with the process."""
         if not self._call_thread.busy:
             self._call_thread.call(self._inner.close)
             self._call_thread.close()
@@ -82,19 +85,19 @@ class CrawlConnection:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter in a form that every driver accepts: not all accept truth values."""
+    """Return a parameter in a form that every driver accepts. Not all accept truth values."""
     return int(value) if isinstance(value, bool) else value
 
 
 def _value(value: Any) -> Any:
-    """A value in the form of the other drivers: times are in UTC, a decimal is a float."""
+    """Return a value in the form of the other drivers: times in UTC, decimals as floats."""
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     return float(value) if isinstance(value, Decimal) else value
 
 
 Run = Callable[[LiteralString], list[tuple[Any, ...]]]
-"""Runs a statement without parameters and returns its rows."""
+"""Runs a statement without parameters and returns the rows."""
 
 
 _ISOLATION = "read_committed"
@@ -105,13 +108,13 @@ class CrawlDatabase:
 
     Args:
         endpoint: the endpoint ``sql``.
-        scenario: the scenario's name in the plan.
+        scenario: name of the scenario in the plan.
 
     Raises:
         ScenarioError: this server cannot have a crawl database.
 
     Attributes:
-        name: the schema's.
+        name: name of the schema.
     """
 
     def __init__(self, endpoint: Endpoint, scenario: str) -> None:
@@ -121,11 +124,11 @@ class CrawlDatabase:
         self._access = self._schema.access
         self.name = self._schema.name
         if not self._access.installed:
-            self._access.reach()  # which reports the reason
+            self._access.reach()  # it reports the reason
 
     @property
     def sql(self) -> CrawlSql:
-        """The statements of its kind of server, which is queried if the URL does not name it."""
+        """Return the statements for its kind of server, which is queried if the URL does not name it."""
         if self._access.native:
             return DIALECTS[self._access.kind]
         result = by_odbc(self._endpoint, self._access.kind)
@@ -134,11 +137,14 @@ class CrawlDatabase:
 
     @property
     def place(self) -> str:
-        """Its place, for a message."""
+        """Return the place of the schema for a message."""
         return self._schema.place
 
     def check(self) -> Mapping[str, Any]:
-        """Version and settings of the server; raises if the schema could not be created. Changes nothing."""
+        """Return version and settings of the server, without changes.
+
+        Raises if the schema could not be created.
+        """
         if self._access.native:
             return self._schema.check(_ISOLATION)
         by_odbc(self._endpoint, self._access.kind)
@@ -148,11 +154,11 @@ class CrawlDatabase:
         return facts
 
     def session(self, timeout_s: float, opened: Callable[[], None]) -> SqlConnection:
-        """A session's connection, inside the schema; not opened yet.
+        """Return a session's connection inside the schema. It is opened later.
 
         Args:
-            timeout_s: the time limit of a statement.
-            opened: called with each new connection: the locks of the last one are lost.
+            timeout_s: time limit of a statement in seconds.
+            opened: called with each new connection, because the locks of the last one are lost.
         """
         greeting = self.sql.greet.split(NEXT)
 
@@ -170,12 +176,12 @@ class CrawlDatabase:
         self._schema.drop()
 
     def release(self) -> None:
-        """Release the lock for other runs. Safe to call twice."""
+        """Release the lock for other runs. A second call does nothing."""
         self._schema.release()
 
     @contextmanager
     def _inside(self) -> Iterator[Run]:
-        """A transaction in the schema, which this run locks. Raises ``ScenarioError``."""
+        """Run a transaction in the schema, which this run locks. Raises ``ScenarioError``."""
         link = self._schema.hold()
         try:
             with link.transaction():
@@ -184,16 +190,16 @@ class CrawlDatabase:
             raise self._schema.failed(error) from error
 
     def make(self) -> None:
-        """Create it, empty, in place of an earlier crawl's."""
+        """Create the empty schema in place of that of an earlier crawl."""
         with self._inside() as run:
             self._schema.drop_tables(self._schema.hold())
             for statement in self.sql.create:
                 run(statement)
 
     def follow(self) -> None:
-        """Prepare an incremental crawl after the last one.
+        """Prepare an incremental crawl after the last crawl.
 
-        Raises ``ScenarioError`` if there was none, or it did not end.
+        Raises ``ScenarioError`` if there was no crawl, or if it did not end.
         """
         with self._inside() as run:
             if not self._made(run) or _first(run(self.sql.latest)) is None:
@@ -209,12 +215,12 @@ class CrawlDatabase:
             run(self.sql.follow)
 
     def resume(self, sources: Collection[str]) -> str:
-        """Release the leases of the killed crawl; return a sentence about where it continues.
+        """Release the leases of the interrupted crawl. Return a sentence on where it continues.
 
         Args:
-            sources: the names of the plan's sources.
+            sources: names of the sources in the plan.
 
-        Raises ``ScenarioError`` if there is nothing to continue, or it is another crawl.
+        Raises ``ScenarioError`` if there is nothing to continue, or if it is another crawl.
         """
         with self._inside() as run:
             if not self._made(run):
@@ -238,7 +244,7 @@ class CrawlDatabase:
         return f"going on with the crawl that was left: {done} items are done, {left} are queued"
 
     def _made(self, run: Run) -> bool:
-        """Whether all tables exist in this version's form."""
+        """Return whether all tables exist in the form of this version."""
         return bool(_first(run(self.sql.there)) == len(TABLES))
 
     @property

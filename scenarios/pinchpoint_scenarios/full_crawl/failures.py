@@ -1,4 +1,4 @@
-"""Why a container or a document could not be crawled."""
+"""Defines why a container or a document could not be crawled."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
     """A request to a repository or to the search tier failed.
 
     Attributes:
-        kind: the name of the failure: ``http_503``, ``timeout``, ``unreachable``, ``not_found``, ...
-        permanent: trying again would get the same answer.
-        retry_after_s: pause that the server asked for; 0 if none.
-        place: host and port of the server, where its endpoint names several; else "".
+        kind: name of the failure: ``http_503``, ``timeout``, ``unreachable``, ``not_found``, ...
+        permanent: whether another attempt would get the same answer.
+        retry_after_s: pause in seconds that the server requested; 0 if none.
+        place: host and port of the server, if its endpoint has several servers; otherwise "".
     """
 
     place = ""
@@ -25,7 +25,7 @@ class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error o
 
 
 class LoginFailed(Failure):
-    """A login that is impossible, or was refused.
+    """A login is impossible or was refused.
 
     Attributes:
         cause, remedy: the reason and the remedy, each in a few words.

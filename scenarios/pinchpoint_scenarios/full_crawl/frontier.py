@@ -1,12 +1,12 @@
-"""The crawl's queue: items to crawl, and the history of all others.
+"""Accesses the queue of the crawl: items to crawl, and the history of all others.
 
-The queue is in the farm's own SQL tier, as a search product's is; it also divides one crawl over many
-sessions and processes. An item is *taken* under a lease and *finished* by one statement that moves it from
-the queue to the history: so no item is lost (leases end) and none is counted twice (only the session with the
-lease can move it).
+The queue is in the SQL tier of the farm, like that of a search product. It divides one crawl over many
+sessions and processes. An item is *taken* under a lease, and *finished* by one statement that moves it from
+the queue to the history. No item is lost, because leases end. No item is counted twice, because only the
+session with the lease can move it.
 
-A whole batch is one JSON parameter of one statement. orjson writes it: a page names a dozen others, and an
-address has the same text in every page, so the text is made once (``orjson.Fragment``).
+A whole batch is one JSON parameter of one statement, written by orjson. A page links to a dozen others, and
+an address has the same text in every page, so the text is created once (``orjson.Fragment``).
 """
 
 from __future__ import annotations
@@ -43,27 +43,28 @@ from .result_cache import ResultCache
 from .sources import Item, ItemKind
 
 _SOURCES, _ADDRESSES = 32, 2**15
-"""Limits of remembered sources, and of linked addresses of each: an address takes a quarter of a kilobyte."""
+"""Largest number of remembered sources, and of remembered addresses per source. An address takes 250
+bytes."""
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON text, which every driver accepts."""
+    """Return a value as JSON text, which every driver accepts."""
     return orjson.dumps(value).decode()
 
 
 def done_lines(done: Sequence[Done]) -> str:
-    """Results of items, as parameters of ``CrawlSql.finish``."""
+    """Return results of items as parameters of ``CrawlSql.finish``."""
     now_ns = time.perf_counter_ns()
     return as_json([_line(each, now_ns) for each in done])
 
 
 def found_lines(source: str, items: Iterable[Item], kind: str = "") -> str:
-    """Items that may be new, as parameters of ``CrawlSql.add``.
+    """Return items that may be new as parameters of ``CrawlSql.add``.
 
     Args:
-        source: the source of the items.
-        items: themselves.
-        kind: their kind in the queue; "": their own kind.
+        source: source of the items.
+        items: found items.
+        kind: kind of the items in the queue; "": the kind of each item.
     """
     keys = _keys(source)
     return as_json(
@@ -89,7 +90,7 @@ def _line(done: Done, now_ns: int) -> dict[str, Any]:
         "ago_s": (now_ns - done.end_ns) / 1e9, "latency_s": result.latency_s, "index_s": result.index_s,
     }  # fmt: skip
     access, links = result.access, result.links
-    if result.state == "deleted":  # it may be unseen, and it has no links
+    if result.state == "deleted":  # the item may not have been marked as seen, and it has no links
         access, links = (), ()
     if access is not None:
         line["grants"] = [
@@ -121,14 +122,14 @@ def _targets(source: str) -> ResultCache[str, orjson.Fragment]:
     keys = _keys(source)
 
     def target(url: str) -> orjson.Fragment:
-        # As text: orjson's bytes keep the whole buffer they were written in.
+        # As text, because orjson's bytes keep the whole buffer in which they were written.
         return orjson.Fragment(orjson.dumps({"target": keys[url], "url": url}).decode())
 
     return ResultCache(target, _ADDRESSES)
 
 
 def _storable(text: str) -> str:
-    """A source's name that any database accepts: without NUL and halves of surrogate pairs."""
+    """Return the name of a source in a form that any database accepts: without NUL and lone surrogates."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -143,9 +144,9 @@ PASSING = frozenset({"connection_lost", "unreachable", "too_many_connections", "
 
 
 class Queued:
-    """The items that this process's sessions have queued in this cycle, as far as memory allows.
+    """Remembers the items that the sessions of this process have queued in this cycle, within a limit.
 
-    The pages of a site link to the same targets: the crawl database need not get them from each page.
+    The pages of a site link to the same targets, so the crawl database need not get them from each page.
     """
 
     def __init__(self) -> None:
@@ -153,20 +154,20 @@ class Queued:
         self._urls: dict[str, set[str]] = {}
 
     def new(self, done: Sequence[Done]) -> list[Item]:
-        """Found items that may be new, each once.
+        """Return found items that may be new, each once.
 
-        Links are sorted by address: otherwise sessions that find the same ones at the same time would wait
+        Links are sorted by address. Otherwise sessions that find the same links at the same time would wait
         for each other.
         """
         taken = done[0].taken
-        if taken.item.kind == "container":  # the content of a container is only found in it
+        if taken.item.kind == "container":  # the content of a container is found only in that container
             return list({item.url: item for each in done for item in each.result.found}.values())
         known: Collection[str] = self._urls.get(taken.source, ()) if taken.cycle == self._cycle else ()
         result = {item.url: item for each in done for item in each.result.found if item.url not in known}
         return [result[url] for url in sorted(result)]
 
     def remember(self, taken: LeasedItem, items: Iterable[Item]) -> None:
-        """Remember that an item's new links are queued and committed."""
+        """Remember that the new links of an item are queued and committed."""
         if taken.item.kind == "container":
             return
         if taken.cycle != self._cycle:
@@ -181,11 +182,11 @@ class Frontier:
     """One session's view of the crawl database. Every method raises ``DatabaseFailure``.
 
     Args:
-        connection: the session's own, inside the crawl's schema.
-        sql: the statements.
-        lease_s: duration of a lease.
-        patience_s: how long finished work is kept while the crawl database does not answer.
-        queued: the items that this process's sessions have queued; shared by them.
+        connection: connection of the session, inside the schema of the crawl.
+        sql: statements of the crawl database.
+        lease_s: length of a lease in seconds.
+        patience_s: seconds for which finished work is kept while the crawl database does not answer.
+        queued: items that the sessions of this process have queued; shared by them.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class Frontier:
         self._holder = str(uuid.uuid4())
 
     def take(self, turns: Sequence[Turn], limit: int) -> list[LeasedItem]:
-        """Up to ``limit`` items of the first turn with items, leased to this session.
+        """Return up to ``limit`` items of the first turn that has any. They are leased to this session.
 
         Call it after this session has finished, or failed to finish, its last items.
         """
@@ -211,36 +212,36 @@ class Frontier:
         return [_taken(row) for row in rows if not row[-1]]
 
     def renew(self, taken: LeasedItem) -> bool:
-        """Renew the lease of an item; False if it had ended and another session has the item."""
+        """Renew the lease of an item. Returns False if it had ended and another session has the item."""
         values = (self._lease_s, taken.id, self._holder)
         return self._connection.execute(self._sql.renew, values).rowcount == 1
 
     def place(self, group: int, places: int) -> int | None:
-        """Take a place in a group for this connection, until it leaves or is lost; None: all are taken."""
+        """Take a place in a group for this connection, until it leaves or is lost; None: no place is free."""
         row = self._connection.execute(self._sql.place, (group, places)).fetchone()
         return int(row[0]) if row else None
 
     def leave(self, group: int, place: int) -> None:
-        """Give a place up."""
+        """Return a place."""
         self._connection.execute(self._sql.leave, (group, place))
 
     def hold(self, source: str, host: str, seconds: float) -> None:
-        """Announce a host's pause to all sessions, which see it with their next items."""
+        """Announce the pause of a host to all sessions, which see it with their next items."""
         values = (source, host, seconds)
         self._patiently(lambda: self._connection.execute(self._sql.hold, values))
 
     def finish(self, done: Sequence[Done]) -> list[bool]:
-        """Move items to the history and queue what they link to, in one transaction.
+        """Move items to the history and queue their link targets, in one transaction.
 
-        Returns for each item whether it was moved; False if our lease had ended and another session has it,
-        which will count it.
+        Returns for each item whether it was moved. False means that the lease had ended and another session
+        has the item, and will count it.
         """
         return self._patiently(lambda: self._finish(done))
 
     def _finish(self, done: Sequence[Done]) -> list[bool]:
         taken = done[0].taken
         result = self._queued.new(done)
-        # Nearly always this is one statement, and so one transaction.
+        # Nearly always this is one statement, and therefore one transaction.
         simple = len(result) <= _ADD_AT_ONCE and not any(item.version or item.identity for item in result)
         if simple and not any(_leads_on(each.result) for each in done):
             moved = self._move(done, result)
@@ -250,8 +251,8 @@ class Frontier:
                 if moved:
                     self._add(taken.cycle, taken.source, result)
                     self._follow([each for each in done if each.taken.id in moved])
-        # Not in the queue as ours: either an earlier attempt was committed and its answer was lost, or the
-        # lease had ended.
+        # The item is not in the queue under this session: either an earlier attempt was committed and its
+        # answer was lost, or the lease had ended.
         if lost := [each for each in done if each.taken.id not in moved]:
             items = as_json([{"id": each.taken.id, "key": each.taken.key} for each in lost])
             rows = self._connection.execute(self._sql.finished, (self._holder, items)).fetchall()
@@ -261,7 +262,7 @@ class Frontier:
         return [each.taken.id in moved for each in done]
 
     def _move(self, done: Sequence[Done], items: Collection[Item]) -> set[int]:
-        """Move the items with our lease to the history, and queue what was found in them."""
+        """Move the items leased to this session to the history, and queue the items found in them."""
         taken = done[0].taken
         values = (
             self._holder, done_lines(done), taken.cycle, taken.source, found_lines(taken.source, items),
@@ -269,7 +270,7 @@ class Frontier:
         return {row[0] for row in self._connection.execute(self._sql.finish, values).fetchall()}
 
     def _follow(self, done: Sequence[Done]) -> None:
-        """Queue further targets of items, besides what was found in them, and note what was seen."""
+        """Queue further targets of items, other than those found in them, and record items that were seen."""
         same = [each.taken.key for each in done if _is_as_it_was(each.result)]
         if same:
             self._connection.execute(self._sql.relink, (done[0].taken.cycle, as_json(same)))
@@ -284,32 +285,33 @@ class Frontier:
                 self._connection.execute(self._sql.mark, (taken.source, result.token))
 
     def state(self) -> CycleState:
-        """The state of the crawl."""
+        """Return the state of the crawl."""
         row = self._connection.execute(self._sql.state, (self._holder,)).fetchone()
         if row is None:
             raise DatabaseFailure("missing_row", "the crawl database holds no cycle")
         return CycleState(*row)
 
     def claim(self, state: CycleState) -> bool:
-        """Become the session that ends this cycle or starts the next; False if another one did."""
+        """Claim the end of this cycle or the start of the next. Returns False if another session did."""
         values = (self._holder, self._lease_s, state.number, state.ended)
         return self._connection.execute(self._sql.claim, values).rowcount == 1
 
     def give_back(self, number: int) -> None:
-        """Let another session claim the cycle."""
+        """Allow another session to claim the cycle."""
         self._patiently(lambda: self._connection.execute(self._sql.give_back, (number, self._holder)))
 
     def tokens(self) -> dict[str, str | None]:
-        """Source -> the change token of its next incremental crawl."""
+        """Return source -> change token for its next incremental crawl."""
         return dict(self._patiently(lambda: self._connection.execute(self._sql.tokens).fetchall()))
 
     def begin(self, number: int, starts: Iterable[Start], *, anew: bool) -> datetime | None:
-        """Start the cycle after ``number``; return its start, None if another session started it.
+        """Start the cycle after ``number``. Return its start; None if another session started it.
 
         Args:
-            number: the ended cycle.
-            starts: one per source.
-            anew: forget known items; otherwise failed items are tried again and known items kept.
+            number: number of the ended cycle.
+            starts: starting point of each source.
+            anew: whether known items are forgotten. Otherwise they are kept, and failed items are tried
+                again.
         """
         starts = list(starts)
         return self._patiently(lambda: self._begin(number, starts, anew=anew))
@@ -329,17 +331,20 @@ class Frontier:
         return row[0] if row else None
 
     def enumerate_again(self, taken: LeasedItem, root: Item) -> None:
-        """Note that a source's change log is too short: the source is enumerated completely in this cycle."""
+        """Record that a source's change log is too short.
+
+        The source is enumerated completely in this cycle.
+        """
         with self._connection.transaction():
             self._add(taken.cycle, taken.source, [root])
             self._connection.execute(self._sql.source, (taken.source, taken.cycle, True))
 
     def sweep(self, number: int) -> int:
-        """Queue the removal of items that this cycle did not see; return their number."""
+        """Queue the removal of items that this cycle did not see. Return their number."""
         return self._patiently(lambda: self._connection.execute(self._sql.sweep, (number,)).rowcount)
 
     def end(self, number: int) -> tuple[datetime, datetime] | None:
-        """End the cycle: (started, ended); None if another session has claimed it meanwhile."""
+        """End the cycle. Return start and end; None if another session has claimed the cycle meanwhile."""
         row = self._patiently(lambda: self._end(number))
         return (row[0], row[1]) if row else None
 
@@ -351,20 +356,20 @@ class Frontier:
         return row
 
     def summary(self, number: int) -> list[SourceSummary]:
-        """The history's summary of each source in a cycle."""
+        """Return the summary of each source in a cycle."""
         rows = self._patiently(lambda: self._connection.execute(self._sql.summary, (number,)).fetchall())
         return [SourceSummary(*(*row[:-1], json.loads(row[-1]))) for row in rows]
 
     def failures(self, number: int, each: int) -> list[Failed]:
-        """The crawl log's failures in a cycle: the first ``each`` of every kind of every source."""
+        """Return failures of a cycle from the crawl log: the first ``each`` per kind and source."""
         values = (number, each)
         rows = self._patiently(lambda: self._connection.execute(self._sql.failures, values).fetchall())
         return [Failed(*row) for row in rows]
 
     def _patiently(self, action: Callable[[], T]) -> T:
-        """Repeat an action that must not be lost, after passing failures, within ``patience_s``.
+        """Repeat an action that must not be lost after temporary failures, for up to ``patience_s``.
 
-        Every such action can be repeated: the second time finds that it has been done.
+        Every such action can be repeated: the second time finds that it was already done.
         """
         deadline = time.monotonic() + self._patience_s
         while True:
@@ -387,7 +392,7 @@ class Frontier:
 
 
 def changes_since(token: str) -> Item:
-    """A page of a source's change log, as an item of the queue."""
+    """Return a page of a source's change log as an item of the queue."""
     return Item("container", f"changes:{plain(token)}", token)
 
 
@@ -399,10 +404,13 @@ def _taken(row: tuple[Any, ...]) -> LeasedItem:
 
 
 def _leads_on(result: ItemResult) -> bool:
-    """Whether a result has further effects besides what was found in it."""
+    """Return whether a result has further effects besides the items found in it."""
     return bool(result.removed) or result.token is not None or _is_as_it_was(result)
 
 
 def _is_as_it_was(result: ItemResult) -> bool:
-    """Whether the source reported the item as unchanged: it was not read, its links are known."""
+    """Return whether the source reported the item as unchanged.
+
+    The item was not read in that case, and its links are known.
+    """
     return result.reason == UNCHANGED and result.links is None

@@ -1,4 +1,4 @@
-"""HTTP for a crawler: one connection kept alive, a time limit on the whole request, failures by kind."""
+"""Sends HTTP requests of a crawler over one connection, with a total time limit and named failures."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ from ..fastpath.http import HttpConnection, HttpError, Response
 from .failures import Failure, LoginFailed, Skipped
 from .politeness import LONGEST_HOLD_S
 
-# Unpacks gzip or zlib data of a server, with limits on size and number of members.
+# The functions below unpack gzip or zlib data of a server, with limits of size and of gzip members.
 
 _GZIP = b"\x1f\x8b"
 _STEP_BYTES = 2**14
 _MOST_MEMBERS = 20_000
-"""Each member costs 10 µs; tools that write several (bgzip, pigz) put at least some KB into one."""
+"""Largest number of gzip members. Each costs 10 µs; tools that write several (bgzip, pigz) put KBs into
+each."""
 
 
 class UnpackError(Exception):
-    """An answer cannot be unpacked; the message gives the reason."""
+    """An answer cannot be unpacked; the message is the reason."""
 
 
 class TooMuchError(UnpackError):
-    """An answer unpacks to more than is allowed."""
+    """An unpacked answer is larger than allowed."""
 
 
 def unpacked(packed: bytes, largest_bytes: int) -> bytes:
-    """Unpacked content, of all gzip members concatenated (RFC 1952, 2.2), without trailing bytes.
+    """Return the unpacked content of all gzip members (RFC 1952, 2.2), without trailing bytes.
 
     Raises:
-        UnpackError: damaged, incomplete, or more than 20,000 members.
-        TooMuchError: see there.
+        UnpackError: the data is damaged or incomplete, or has more than 20,000 members.
+        TooMuchError: the content is larger than allowed.
     """
     parts: list[bytes] = []
     left_bytes, at = largest_bytes + 1, 0
     if not packed:
         return b""
     for _ in range(_MOST_MEMBERS):
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # accepts gzip and zlib
         while not unpacker.eof:
-            # In steps: the rest of a member's last step is copied for the next member.
+            # Data is unpacked in steps, because the rest of a member's last step is copied for the next
+            # member.
             step = packed[at : at + _STEP_BYTES]
             if not step:
                 raise UnpackError("it is cut off")
@@ -69,26 +71,26 @@ def unpacked(packed: bytes, largest_bytes: int) -> bytes:
 
 
 LARGEST_BYTES = 64 * 2**20
-"""A larger body is not kept in memory: the document is skipped."""
+"""Largest body in bytes that is kept in memory. A document with a larger body is skipped."""
 _TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
 _CONNECT_TIMEOUT_S = 5.0
 
 _KINDS = {401: "authentication", 403: "permission", 404: "not_found", 410: "not_found"}
-_WORTH_TRYING_AGAIN = frozenset({408, 425, 429})  # the other 4xx mean that the request itself is wrong
+_WORTH_TRYING_AGAIN = frozenset({408, 425, 429})  # all other 4xx mean that the request itself is wrong
 _THROTTLED = frozenset({429, 503})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(slots=True)  # not frozen: making it would take three times as long
+@dataclass(slots=True)  # not frozen, because creating it would take three times as long
 class HttpAnswer:
     """A complete answer.
 
     Attributes:
-        status: its status.
-        body: its body, decoded if the server had packed it.
-        response: as it came.
-        start_ns: ``time.perf_counter_ns()`` at the request.
-        end_ns: the same at the last byte of the answer.
+        status: status code.
+        body: body, decoded if the server had packed it.
+        response: answer as received.
+        start_ns: ``time.perf_counter_ns()`` at the begin of the request.
+        end_ns: ``time.perf_counter_ns()`` at the last byte of the answer.
     """
 
     status: int
@@ -98,29 +100,31 @@ class HttpAnswer:
     end_ns: int
 
     def header(self, name: str) -> str:
-        """The value of a header field; "" without any."""
+        """Return the value of a header field; "" if it is missing."""
         return self.response.header(name.lower().encode("ascii"))
 
 
 class HttpLogin(Protocol):
-    """A login: one object for each connection, or for each request."""
+    """A login. There is one object for each connection, or for each request."""
 
     @property
     def each_request(self) -> bool | None:
-        """Whether each request has the login, like a token; False: it logs a connection in, like NTLM.
+        """Return whether each request needs the login, like a token.
 
-        None if the server decides, as with Kerberos.
+        False means that the login applies to a connection, like NTLM.
+
+        Returns None if the server decides, as with Kerberos.
         """
         ...
 
     def headers(self, challenge: str) -> Mapping[str, str] | None:
-        """What to send next.
+        """Return the header fields to send next.
 
         Args:
-            challenge: the server's ``WWW-Authenticate``; "" to begin with.
+            challenge: ``WWW-Authenticate`` of the server; "" at the begin.
 
         Returns:
-            Header fields of the next request; None if the login is over and was not accepted.
+            Header fields of the next request; None if the login has ended and was not accepted.
 
         Raises ``Failure`` if no login is possible.
         """
@@ -128,12 +132,12 @@ class HttpLogin(Protocol):
 
 
 class Http:
-    """Requests to one server.
+    """Sends requests to one server.
 
     Args:
-        base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are appended.
-        timeout_s: limit of a whole request, from the connection to the last byte.
-        headers: sent with every request.
+        base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are appended to it.
+        timeout_s: time limit of a whole request in seconds, from the connection to the last byte.
+        headers: header fields of every request.
         login: begins a login; None if header fields suffice.
     """
 
@@ -151,8 +155,8 @@ class Http:
         self.prefix = (url.path or "").rstrip("/")
         self._timeout_s = timeout_s
         self._login = login
-        self._logged_in = 0  # the number of the logged-in connection
-        self._each_request = False  # whether the login is made for each request
+        self._logged_in = 0  # number of the logged-in connection
+        self._each_request = False  # whether the login is needed for each request
         self._begin = f"GET {self.prefix}"
         self._head = _fields({"Host": url.netloc or "", "Accept-Encoding": "identity", **headers})
         self._end = f" HTTP/1.1\r\n{self._head}\r\n"
@@ -173,23 +177,23 @@ class Http:
         accept: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> HttpAnswer:
-        """Ask for ``target`` (path and query, without the prefix).
+        """Request ``target`` (path and query, without the prefix).
 
         Args:
             method: ``GET`` or ``POST``.
-            target: what follows ``base_url``.
+            target: text after ``base_url``.
             body: bytes to send.
             accept: statuses besides 2xx that are not failures.
-            headers: sent in addition to the common headers.
+            headers: header fields sent in addition to the common ones.
 
         Raises:
-            Failure: no connection, no answer in time, a broken one, or a status that means failure.
+            Failure: no connection, no answer in time, a broken answer, or a status that means failure.
             Skipped: the body is larger than ``LARGEST_BYTES``.
         """
         start_ns, deadline = perf_counter_ns(), monotonic() + self._timeout_s
         try:
             if target and method == "GET" and not headers and body is None and self._login is None:
-                # Nearly every request is this one: its constant part is built once.
+                # Nearly every request is of this form, so its constant part is built once.
                 message = f"{self._begin}{target}{self._end}".encode("latin-1")
                 response = self._connection.exchange(message, deadline, again=True)
             else:
@@ -207,11 +211,11 @@ class Http:
         return HttpAnswer(status, content, response, start_ns, end_ns)
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._connection.close()
 
     def _any(self, request: _HttpRequest, deadline: float) -> Response:
-        """Any request, with or without a login."""
+        """Send any request, with or without a login."""
         if self._login is not None:
             return self._ask(self._login, request, deadline)
         message = _message(request.method, request.path, request.fields, request.body)
@@ -222,7 +226,7 @@ class Http:
         connection = self._connection
         asked_again = False
         if not self._each_request and self._logged_in == connection.opened > 0:
-            # Not a second time by itself: the next connection would have to log in first.
+            # The request is not repeated on a new connection, which would have to log in first.
             message = _message(request.method, request.path, request.fields, request.body)
             response = connection.exchange(message, deadline, again=False)
             same = self._logged_in == connection.opened
@@ -236,7 +240,7 @@ class Http:
         return response
 
     def _log_in(self, login: HttpLogin, request: _HttpRequest, deadline: float) -> Response:
-        """Send the request, preceded by the login's requests on the same connection."""
+        """Send the requests of the login and then the request, on the same connection."""
         more, again = login.headers(""), request.method == "GET"
         while True:
             if more is None:
@@ -260,10 +264,10 @@ class _HttpRequest:
 
 
 def refusal(response: Response) -> Failure:
-    """The failure for a status other than 2xx."""
+    """Return the failure for a status other than 2xx."""
     status = response.status
     permanent = 300 <= status < 500 and status not in _WORTH_TRYING_AGAIN
-    # No longer than a clock or a crawl database can reckon with.
+    # Limited to what a clock or a crawl database can represent.
     asked_s = retry_after_s(response.header(b"retry-after")) if status in _THROTTLED else None
     wait_s = min(LONGEST_HOLD_S, asked_s or 0.0)
     return Failure(_KINDS.get(status, f"http_{status}"), permanent=permanent, retry_after_s=wait_s)
@@ -281,7 +285,7 @@ def _fields(headers: Mapping[str, str]) -> str:
 
 
 def _one_line(value: str) -> str:
-    """A header value without line breaks, which would begin another field."""
+    """Return a header value without line breaks, which would begin another field."""
     if "\r" in value or "\n" in value or not value.isascii():
         raise ScenarioError("a header field takes one line of ASCII; correct token, user or cookies")
     return value
@@ -302,7 +306,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _decoded(response: Response) -> bytes:
-    """The body without the encoding that the server applied, although none was requested."""
+    """Return the body decoded, if the server encoded it although no encoding was requested."""
     encoding = response.header(b"content-encoding").lower()
     if encoding in ("", "identity"):
         return response.body

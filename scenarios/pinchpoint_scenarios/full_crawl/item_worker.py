@@ -1,4 +1,4 @@
-"""Fetches one queued item, indexes it, and times every attempt."""
+"""Fetches one queued item, indexes it, and records the time of every attempt."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 CRAWL = "crawl"
-"""The operation of the whole crawl, recorded when the crawl itself fails, not one document."""
+"""Name of the operation that is recorded if the crawl itself fails, and not a single document."""
 BULK = f"{CRAWL}/bulk"
-"""Its stage: a request to the destination with documents of several sessions."""
+"""Name of the stage for a request to the destination with documents of several sessions."""
 SKIPPED = "skipped"
 TOKEN_EXPIRED = "token_expired"  # noqa: S105 - the name of a failure
 
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.1, 1.0
-_WAITED_NS = 100_000  # a shorter turn is not a wait
+_WAITED_NS = 100_000  # shorter waits for a turn are not recorded
 
 
 class LeaseLostError(Exception):
-    """While we waited for a turn at the source, another session has taken the item over."""
+    """Another session has taken the item over while this one waited for its turn at the source."""
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """The number of attempts for one item's requests, and the failed ones."""
+    """The number of attempts for the requests of one item, and the failed attempts."""
 
     count: int = 0
     failed: list[FailedRequest] = field(default_factory=list)
 
 
 class ItemWorker:
-    """Fetches one session's items, indexes them, and retries failures.
+    """Fetches the items of one session, indexes them, and retries failures.
 
     Args:
-        frontier: the session's.
-        sources: name -> this session's own connection to the source.
-        destination: this session's own connection to the destination.
+        frontier: queue of the session.
+        sources: name -> connection of this session to the source.
+        destination: connection of this session to the destination.
         retries: number of retries of a failed request.
-        longest_wait_s: the longest pause before a retry.
-        lease_s: the length of an item's lease.
+        longest_wait_s: longest pause before a retry in seconds.
+        lease_s: length of an item's lease in seconds.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class ItemWorker:
         return self._document(taken, record)
 
     def ask_index(self, step: Literal["reset", "commit"], record: Record) -> str:
-        """Reset or commit the index, with retries; returns ``ok`` or the failure's name."""
+        """Reset or commit the index, with retries. Returns ``ok`` or the name of the failure."""
         ask = {"reset": self._destination.reset, "commit": self._destination.commit}[step]
         start_ns = time.perf_counter_ns()
         try:
@@ -92,7 +92,7 @@ class ItemWorker:
         return OK
 
     def close(self) -> None:
-        """Close the connections to sources and destination. Safe to call twice."""
+        """Close the connections to sources and destination. A second call does nothing."""
         for source in self._sources.values():
             source.close()
         self._destination.close()
@@ -101,7 +101,7 @@ class ItemWorker:
         source = self._sources[taken.source]
         attempts = _Attempts()
         token: str | None = None
-        if taken.item.url == source.root().url:  # changes from now on belong to the next incremental crawl
+        if taken.item.url == source.root().url:  # later changes belong to the next incremental crawl
             try:
                 start_ns = time.perf_counter_ns()
                 with source.turn(taken.item):
@@ -112,7 +112,7 @@ class ItemWorker:
                 self._hold(taken, failure)
         try:
             value = self._polite(source.enumerate, taken.item, taken, "enumerate", record, attempts)
-        except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
+        except (Failure, Skipped) as failure:  # Skipped: the answer is too large for a page
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
             return ItemResult("failed", kind, attempts.count, failures=tuple(attempts.failed))
         return ItemResult(
@@ -202,7 +202,7 @@ class ItemWorker:
         record: Record,
         attempts: _Attempts,
     ) -> T:
-        """Query the source, each time in our turn; the wait for the turn is a separate stage."""
+        """Query the source in turn. The wait for the turn is recorded as a separate stage."""
         name = f"document:{taken.source}/{stage}"
         source = self._sources[taken.source]
         asked_for = _asked_for(taken, source)
@@ -226,7 +226,7 @@ class ItemWorker:
             self._sources[taken.source].hold(host, seconds)
 
     def _hold(self, taken: LeasedItem, failure: Failure) -> None:
-        """Apply a host's pause to all sessions: in this process directly, in others through the database."""
+        """Apply the pause of a host to all sessions: here directly, in other processes by the database."""
         if failure.retry_after_s > 0:
             source = self._sources[taken.source]
             host = source.host(_asked_for(taken, source))
@@ -234,16 +234,16 @@ class ItemWorker:
             self._frontier.hold(taken.source, host, failure.retry_after_s)
 
     def _waited(self, taken: LeasedItem, start_ns: int, record: Record) -> None:
-        """Our turn at the source has come, waited for since ``start_ns``. Raises ``LeaseLostError``."""
+        """Record the wait for a turn at the source since ``start_ns``. Raises ``LeaseLostError``."""
         waited_ns = time.perf_counter_ns() - start_ns
         if waited_ns > _WAITED_NS:
             record(f"document:{taken.source}/politeness", OK, start_ns, start_ns + waited_ns)
-            # The length of a host's pause is not known beforehand, so no lease can allow for it.
+            # The length of a host's pause is unknown in advance, so the lease cannot include it.
             if waited_ns > self._lease_s * 1e9 / 4 and not self._frontier.renew(taken):
                 raise LeaseLostError
 
     def _attempt(self, action: Callable[[], T], stage: str, record: Record, attempts: _Attempts) -> T:
-        """Send to the destination, with retries if they may help; every attempt is recorded."""
+        """Send a request to the destination, with retries if they may help. Every attempt is recorded."""
         while True:
             attempts.count += 1
             try:
@@ -263,7 +263,7 @@ class ItemWorker:
 
 
 def _timed(action: Callable[[A], T], argument: A, stage: str, record: Record) -> T:
-    """One attempt, recorded. A fetched document has the exact time of its request."""
+    """Make one attempt and record it. A fetched document has the exact time of its request."""
     start_ns = time.perf_counter_ns()
     try:
         value = action(argument)
@@ -279,10 +279,13 @@ def _timed(action: Callable[[A], T], argument: A, stage: str, record: Record) ->
 
 
 def _asked_for(taken: LeasedItem, source: Source) -> Item:
-    """The requested item: a source's change log is its root's."""
+    """Return the item to request: for a source's change log, the root."""
     return source.root() if taken.kind == CHANGES else taken.item
 
 
 def _is_known(taken: LeasedItem, fetched: Fetched) -> bool:
-    """Whether the fetched version is indexed already; needed if only a fetch shows the version."""
+    """Return whether the fetched version is indexed already.
+
+    It is needed if only a fetch shows the version.
+    """
     return not taken.item.version and bool(fetched.version) and plain(fetched.version) == taken.known_version

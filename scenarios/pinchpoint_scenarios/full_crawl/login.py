@@ -1,4 +1,4 @@
-"""Logins of an endpoint: header fields, NTLM, Kerberos, or a token of Entra ID."""
+"""Creates the logins of an endpoint: header fields, NTLM, Kerberos, or a token of Entra ID."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .http import HttpLogin
 
 
 def login(endpoint: Endpoint) -> str:
-    """The login of an endpoint; ``auth`` may be omitted if the other options determine it.
+    """Return the login of an endpoint. ``auth`` may be omitted if the other options determine it.
 
     Raises:
         ScenarioError: the login is unknown, or an option is missing.
@@ -49,10 +49,10 @@ def login(endpoint: Endpoint) -> str:
 
 
 def header_login(endpoint: Endpoint) -> Mapping[str, str]:
-    """The header fields of a login that consists of header fields alone.
+    """Return the header fields of a login that consists of header fields only.
 
     Raises:
-        ScenarioError: see ``login``; also for a login that is more than a header.
+        ScenarioError: as for ``login``, and for a login that is more than a header.
     """
     auth, options = login(endpoint), endpoint.options
     if auth in _MORE_THAN_A_HEADER:
@@ -77,7 +77,7 @@ def _guessed(options: Mapping[str, str]) -> str:
 
 
 def cookies(text: str) -> dict[str, str]:
-    """Cookies by name, as a browser sends them."""
+    """Return cookies by name, as a browser sends them."""
     pairs = (part.strip().partition("=") for part in text.split(";"))
     return {name: value for name, _, value in pairs if name}
 
@@ -86,19 +86,19 @@ _CHALLENGE = re.compile(r"\b(?:NTLM|Negotiate)\s+([A-Za-z0-9+/=]+)", re.IGNORECA
 
 
 def http_login(endpoint: Endpoint) -> Callable[[], HttpLogin] | None:
-    """Begins a login that is more than a header field; None if header fields suffice.
+    """Return what begins a login that is more than a header field; None if header fields suffice.
 
-    One per process: its sessions share tickets and tokens.
+    There is one per process, whose sessions share tickets and tokens.
 
     Raises:
-        ScenarioError: see ``login``.
+        ScenarioError: as for ``login``.
     """
     make = _MORE_THAN_A_HEADER.get(login(endpoint))
     return make(endpoint) if make is not None else None
 
 
 def _token(challenge: str) -> bytes | None:
-    """The token in a ``WWW-Authenticate``; None if it has none."""
+    """Return the token in a ``WWW-Authenticate``; None if it has none."""
     match = _CHALLENGE.search(challenge)
     try:
         return base64.b64decode(match[1], validate=True) if match else None
@@ -107,7 +107,7 @@ def _token(challenge: str) -> bytes | None:
 
 
 def _check_offer(scheme: str, challenge: str) -> None:
-    """Raises LoginFailed if a server offers other logins only."""
+    """Raises LoginFailed if a server offers only other logins."""
     if not re.search(rf"\b{scheme}\b", challenge, re.IGNORECASE):
         offered = ", ".join(dict.fromkeys(re.findall(r"(?:^|,\s*)([A-Za-z]\w*)(?=\s|,|$)", challenge)))
         raise LoginFailed(
@@ -116,11 +116,11 @@ def _check_offer(scheme: str, challenge: str) -> None:
 
 
 class Ntlm:
-    r"""NTLM on one connection: three messages, then the connection is logged in. See ``http.HttpLogin``.
+    r"""NTLM on one connection: after three messages the connection is logged in (see ``http.HttpLogin``).
 
     Args:
         user: ``DOMAIN\user``.
-        password: the user's.
+        password: password of the user.
     """
 
     each_request = False
@@ -166,19 +166,20 @@ _KERBEROS_SAYS: tuple[tuple[str, str, str], ...] = (
     ("Cannot find KDC", "no domain controller is known", "name the realm's in krb5.conf, or correct user"),
     ("Cannot contact any KDC", "no domain controller answers", "check krb5.conf and the network"),
 )
-"""Pattern of an MIT Kerberos message -> cause and remedy in few words."""
+"""Pattern of an MIT Kerberos message -> cause and remedy in a few words."""
 
 
 class Kerberos:
     """Logs connections in with Kerberos tickets.
 
-    The first login obtains the tickets, all others use them: with a user and a password those of the domain,
-    else those of kinit. The library waits for the domain controller in C code, so it runs in a thread.
+    The first login obtains the tickets, and all others use them. With a user and a password, the tickets are
+    requested from the domain; otherwise those of kinit are used. The library waits for the domain controller
+    in C code, so it runs in a thread.
 
     Args:
-        host: the site's host, registered as the service ``HTTP/host``.
+        host: host of the site, registered as the service ``HTTP/host``.
         user: ``USER@REALM``; None for the owner of the tickets of kinit.
-        password: the user's; None for the tickets of kinit.
+        password: password of the user; None for the tickets of kinit.
     """
 
     def __init__(self, host: str, user: str | None, password: str | None) -> None:
@@ -189,11 +190,11 @@ class Kerberos:
         self._call_thread = CallThread()
 
     def begin(self) -> HttpLogin:
-        """A login of one connection."""
+        """Return a login of one connection."""
         return _KerberosLogin(self)
 
     def step(self, context: spnego.ContextProxy | None, token: bytes | None) -> tuple[Any, bytes | None]:
-        """The context, begun if there is none, and its next message.
+        """Return the context, which is created if there is none, and its next message.
 
         Raises:
             LoginFailed: a ticket cannot be obtained.
@@ -208,7 +209,7 @@ class Kerberos:
                 context = self._tickets.new_context()
                 try:
                     return context, context.step()
-                except SpnegoError:  # the tickets have expired in the meantime
+                except SpnegoError:  # the tickets have expired meanwhile
                     self._tickets = None
             context = self._client()
             answer = context.step()
@@ -218,7 +219,7 @@ class Kerberos:
                 "auth kerberos needs the libraries gssapi and krb5",
                 "install them: pip install 'pinchpoint[kerberos]'",
             ) from error
-        except Exception as error:  # Krb5Error of a library that need not be installed, beside SpnegoError
+        except Exception as error:  # Krb5Error of a library that may not be installed, beside SpnegoError
             raise _kerberos_failure(error) from error
         return context, answer
 
@@ -232,7 +233,10 @@ def _kerberos_failure(error: Exception) -> LoginFailed:
 
 
 class _KerberosLogin:
-    """See ``http.HttpLogin``. One message suffices; a server may request it again with every request."""
+    """Login by Kerberos (see ``http.HttpLogin``).
+
+    One message suffices; a server may request it for every request.
+    """
 
     each_request = None
 
@@ -261,10 +265,10 @@ _ENTRA_TIMEOUT_S = 5
 class Entra:
     """Logs requests in with an application's tokens from Entra ID.
 
-    A token is kept until shortly before its end; a token that the site refuses earlier is replaced once.
+    A token is used until shortly before its end. A token that the site refuses earlier is replaced once.
 
     Args:
-        endpoint: its URL is the site's, for which tokens are requested; its options are those of ``entra``.
+        endpoint: endpoint of the site for which tokens are requested, with the options of ``entra``.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -277,14 +281,14 @@ class Entra:
         self._application: Any = None
 
     def begin(self) -> HttpLogin:
-        """A login of one request."""
+        """Return a login of one request."""
         return _EntraLogin(self)
 
     def token(self, refused: str = "") -> str:
-        """A token other than the one that the site refused.
+        """Return a token other than the one that the site refused.
 
         Raises:
-            LoginFailed: Entra ID gives none.
+            LoginFailed: Entra ID does not issue a token.
         """
         with self._lock:
             try:
@@ -316,12 +320,13 @@ class Entra:
             self._options["client"],
             client_credential=self._credential(),
             authority=self._authority,
-            instance_discovery=None if public else False,  # the public cloud's directory knows its own clouds
+            # the directory of the public cloud knows its own clouds
+            instance_discovery=None if public else False,
             timeout=_ENTRA_TIMEOUT_S,
         )
 
     def _credential(self) -> str | dict[str, str | None]:
-        """The application's secret, or its certificate in MSAL's form."""
+        """Return the secret of the application, or its certificate in MSAL's form."""
         if "secret" in self._options:
             return self._options["secret"]
         path, password = self._options["certificate"], self._options.get("password")
@@ -333,7 +338,8 @@ class Entra:
                 return {"private_key_pfx_path": path, "passphrase": password}
             load_pem_private_key(content, secret)
             load_pem_x509_certificate(content)
-        except (OSError, ValueError, TypeError) as error:  # TypeError: a password where none is, or none
+        # TypeError: a password without need, or a missing password
+        except (OSError, ValueError, TypeError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error).partition(". ")[0]
             raise LoginFailed(
                 f"the certificate {path} cannot be read: {why}",
@@ -347,13 +353,13 @@ def _entra_failure(answer: Mapping[str, Any]) -> LoginFailed:
     text = str(answer.get("error_description") or answer.get("error") or "no token, and no reason")
     text = re.split(r"\s*(?:Trace ID:|[\r\n])", text)[0].rstrip(".")
     remedy = "correct tenant, client, secret or certificate in farm.yaml"
-    if "AADSTS700024" in text:  # the signed assertion is not valid yet, or no more
+    if "AADSTS700024" in text:  # the signed assertion is not valid yet, or not any more
         remedy = "set the clock of this machine"
     return LoginFailed(f"Entra ID refused the application: {text}", remedy)
 
 
 class _EntraLogin:
-    """See ``http.HttpLogin``."""
+    """Login by a token of Entra ID (see ``http.HttpLogin``)."""
 
     each_request = True
 
@@ -392,4 +398,4 @@ _MORE_THAN_A_HEADER: Mapping[str, Callable[[Endpoint], Callable[[], HttpLogin]]]
     "kerberos": _kerberos,
     "entra": _entra,
 }
-"""``auth`` -> what begins the logins of an endpoint."""
+"""``auth`` -> function that begins the logins of an endpoint."""

@@ -1,11 +1,11 @@
-"""Which source a session works on next.
+"""Chooses the source that a session works on next.
 
 Sources take turns, so that all are crawled from the start, whatever their sizes. Within a source, documents
-come first, and a container now and then: so documents are fetched from the first page on, and enumeration
-stays ahead without taking over.
+come first, and containers come at intervals. Documents are therefore fetched from the first page on, and
+enumeration stays ahead without delaying them.
 
-A source with a limit of workers has this many *places*; a session with a place works for that source until no
-item is left.
+A source with a limit of workers has the same number of *places*. A session with a place works for that source
+until no item is left.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .frontier import Frontier
 from .records import LeasedItem, Turn
 
 CONTAINER_EVERY = 16
-"""One of this many turns at a source goes to a container before its documents: a page of a list or a folder
+"""Number of turns at a source of which one goes to a container before documents. A page of a list or a folder
 has more items on average, so enumeration stays ahead of fetching."""
-_LOOK_EVERY_S = 1.0  # for a free place, in a session with other work
+_LOOK_EVERY_S = 1.0  # wait for a free place, in a session with other work
 
 
 @dataclass(frozen=True, slots=True)
 class SourceShare:
-    """The properties of a source that decide about its turns.
+    """The properties of a source that determine its turns.
 
     Attributes:
-        workers: most sessions that work on it; None: unlimited.
-        pause_s: no session should take one of its items for this time.
+        workers: largest number of sessions that work on the source; None: unlimited.
+        pause_s: returns the seconds for which no session should take an item of the source.
     """
 
     workers: int | None
@@ -41,10 +41,10 @@ class SourceTurns:
     """Chooses the next items of one session.
 
     Args:
-        frontier: the session's.
-        name: name of the crawl's schema: two crawls on one server have separate places.
-        sources: name -> its properties.
-        first: where this session begins: a number that differs between sessions.
+        frontier: queue of the session.
+        name: name of the crawl's schema, so that two crawls on one server have separate places.
+        sources: name -> properties of the source.
+        first: number of the source with which this session begins; it differs between sessions.
     """
 
     def __init__(self, frontier: Frontier, name: str, sources: Mapping[str, SourceShare], first: int) -> None:
@@ -58,7 +58,7 @@ class SourceTurns:
         self._look_at = 0.0
 
     def take(self, limit: int) -> list[LeasedItem]:
-        """Up to ``limit`` items of one source; none if nothing is available now."""
+        """Return up to ``limit`` items of one source; none if no item is available now."""
         self._turn += 1
         if self._mine is not None:
             if taken := self._take([self._mine[0]], limit):
@@ -70,11 +70,11 @@ class SourceTurns:
                 return taken
         if taken := self._take(_from(self._open, self._turn), limit):
             return taken
-        self._look_at = 0.0  # it has no other work
+        self._look_at = 0.0  # the session has no other work
         return []
 
     def pause_s(self) -> float:
-        """Seconds until a source may be queried again, if none may be now; else 0."""
+        """Return the seconds until a source may be queried again; 0 if one may be queried now."""
         return min((share.pause_s() for share in self._sources.values()), default=0.0)
 
     def forget(self) -> None:
@@ -113,12 +113,12 @@ class SourceTurns:
 
 
 def _from(sources: list[str], turn: int) -> list[str]:
-    """All sources, beginning with the one whose turn it is."""
+    """Yield all sources, beginning with the one whose turn it is."""
     start = turn % len(sources) if sources else 0
     return sources[start:] + sources[:start]
 
 
 def _group(name: str, source: str) -> int:
-    """A number of 32 bits with a sign, as locks of a session have."""
+    """Return a signed number of 32 bits, as locks of a session need."""
     number = zlib.crc32(f"{name}\n{source}".encode())
     return number - 2**32 if number >= 2**31 else number

@@ -1,4 +1,4 @@
-"""The parameters of full-crawl."""
+"""Defines the parameters of full-crawl."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class SourceParams(Params):
 
     @property
     def endpoint_name(self) -> str:
-        """The farm's endpoint of a source without an address of its own."""
+        """Return the endpoint of a source without an address of its own."""
         return self.endpoint or ENDPOINT_OF[self.kind]
 
     @property
     def label(self) -> str:
-        """The name results use."""
+        """Return the name of the source in results."""
         return self.name or (self.kind if self.kind == "profiles" else self.endpoint or self.kind)
 
 
@@ -134,7 +134,7 @@ class FullCrawlParams(Params):
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
 
     def paths(self) -> tuple[str, ...]:
-        """The folders among the sources; a share is not a file of this machine."""
+        """Return the folders among the sources. A share is not a file of this machine."""
         return tuple(source.path for source in self.sources if source.path and source.path.startswith("/"))
 
     @model_validator(mode="after")
@@ -159,9 +159,9 @@ class FullCrawlParams(Params):
 
     @property
     def lease_s(self) -> float:
-        """How long a session may keep its items.
+        """Return the seconds for which a session may keep its items.
 
-        Its requests (a fetch and an index request per document), with retries and pauses, cannot take longer;
-        so a session that keeps an item for longer is dead.
+        The requests of a session (a fetch and an index request per document), with retries and pauses, cannot
+        take longer. A session that keeps an item for longer is therefore dead.
         """
         return 3 * self.timeout_s * (self.retries + 1) * self.batch

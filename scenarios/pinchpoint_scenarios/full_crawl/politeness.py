@@ -1,4 +1,4 @@
-"""When a source may be queried: pauses between requests, a limit per host, pauses that the host requests."""
+"""Limits requests to a source: pauses between requests, a limit per host, pauses that a host requests."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import TracebackType
 
 NO_WAIT: AbstractContextManager[None] = nullcontext()
 LONGEST_HOLD_S = 3600.0
-"""A longer pause of a server is shortened to this, so that a crawl ends."""
+"""Largest pause in seconds. A longer pause of a server is shortened, so that a crawl ends."""
 
 
 class RequestLimits:
-    """The request limits of one process for one source; shared by its sessions.
+    """The request limits of one process for one source. The sessions of the process share them.
 
     Args:
-        delay_s: pause between the starts of two requests to one host.
+        delay_s: seconds between the starts of two requests to one host.
         per_host: largest number of simultaneous requests to one host; None: unlimited.
 
     Attributes:
-        free: no host has a pause or a limit: every turn is ``NO_WAIT``.
+        free: whether no host has a pause or a limit, so that every turn is ``NO_WAIT``.
     """
 
     def __init__(self, delay_s: float = 0.0, per_host: int | None = None) -> None:
@@ -31,7 +31,10 @@ class RequestLimits:
         self._hosts: dict[str, _HostLimits] = {}
 
     def turn(self, host: str) -> AbstractContextManager[None]:
-        """The right to send one request to ``host``: entering waits for it, leaving returns it."""
+        """Return the right to send one request to ``host``.
+
+        Entering the context waits for the right, and leaving it returns the right.
+        """
         result = self._hosts.get(host)
         if result is None:
             if not self._delay_s and self._per_host is None:
@@ -40,17 +43,17 @@ class RequestLimits:
         return _Turn(result)
 
     def hold(self, host: str, seconds: float) -> None:
-        """Send no request to ``host`` for this time, because it requested a pause (``Retry-After``)."""
+        """Send no request to ``host`` for this time, because the host requested a pause (``Retry-After``)."""
         if seconds > 0:
             self._host(host).hold(min(seconds, LONGEST_HOLD_S))
 
     def slow_down(self, host: str, delay_s: float) -> None:
-        """Keep at least this pause between two requests to ``host``, by its ``Crawl-delay``."""
+        """Keep at least this pause between two requests to ``host``, because of its ``Crawl-delay``."""
         if delay_s > 0:
             self._host(host).slow_down(min(delay_s, LONGEST_HOLD_S))
 
     def pause_s(self) -> float:
-        """The shortest wait of ``turn`` over all hosts; 0 if one of them may be queried now."""
+        """Return the shortest wait of ``turn`` over all hosts; 0 if a host may be queried now."""
         hosts = list(self._hosts.values())
         return max(0.0, min((host.due_at for host in hosts), default=0.0) - time.monotonic())
 
@@ -63,7 +66,7 @@ class RequestLimits:
 class _HostLimits:
     def __init__(self, delay_s: float, limit: int | None) -> None:
         self.delay_s = delay_s
-        self.due_at = 0.0  # monotonic: when the next request may start
+        self.due_at = 0.0  # monotonic time at which the next request may start
         self.held_until = 0.0
         self.lock = threading.Lock()
         self.places = threading.BoundedSemaphore(limit) if limit is not None else None
@@ -78,7 +81,7 @@ class _HostLimits:
             self.delay_s = max(self.delay_s, delay_s)
 
     def wait(self) -> None:
-        """Wait for our turn: each waiting session has its own time, and a new one after a pause."""
+        """Wait for the turn. Each waiting session has a time of its own, and gets a new one after a pause."""
         while True:
             with self.lock:
                 now = time.monotonic()

@@ -1,6 +1,7 @@
-"""Records of the crawl database: items, their results, the state of a crawl.
+"""Defines the records of the crawl database: items, their results, the state of a crawl.
 
-Records that exist per document are named tuples: a frozen dataclass takes several times longer to create.
+Records that exist per document are named tuples, because a frozen dataclass takes several times longer to
+create.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Literal, NamedTuple
 from .sources import Grant, Item
 
 REMOVAL = "removal"
-"""The kind of a queued item that no longer exists in its source and will be removed from the index."""
+"""Kind of a queued item that no longer exists in its source and must be removed from the index."""
 CHANGES = "changes"
-"""The kind of a queued page of a source's change log; its detail is the token."""
+"""Kind of a queued page of a source's change log. Its detail is the token."""
 UNCHANGED = "unchanged"
-"""The reason for a fetched document whose version is indexed already."""
+"""Reason for a fetched document whose version is already indexed."""
 
 _MESSAGE_LENGTH = 300
 
@@ -31,13 +32,13 @@ class LeasedItem(NamedTuple):
     """An item that this session has leased.
 
     Attributes:
-        id: its number in the queue.
-        cycle: its crawl cycle.
-        key: its key.
-        source: the source's name.
+        id: number of the item in the queue.
+        cycle: number of its crawl cycle.
+        key: key of the item.
+        source: name of the source.
         kind: ``container``, ``document``, ``changes`` or ``removal``.
-        item: itself.
-        known_version: the version that is indexed; None if it is not indexed.
+        item: the item.
+        known_version: version that is indexed; None if the item is not indexed.
         holds: paused hosts of its source: name -> seconds left.
     """
 
@@ -64,20 +65,20 @@ class ItemResult(NamedTuple):
 
     Attributes:
         state: ``ok``, ``skipped``, ``failed`` or ``deleted``.
-        reason: why it was skipped, or the name of the failure; "" on success.
+        reason: why the item was skipped, or the name of the failure; "" on success.
         attempts: number of requests to the repository.
-        size_bytes: what was fetched.
+        size_bytes: bytes that were fetched.
         latency_s: repository latency, from the request to the last byte; None if nothing was fetched.
-        index_s: time of the search tier; None if it was not used.
-        version: its version from now on.
-        url: the address in the index; "": its own.
-        access: its access list; None if unknown.
-        links: its link targets; None if it was not read, or is unchanged.
+        index_s: time of the search tier in seconds; None if it was not used.
+        version: version of the item from now on.
+        url: address in the index; "": that of the item.
+        access: access list of the item; None if unknown.
+        links: link targets of the item; None if it was not read or is unchanged.
         found: further items to crawl.
         removed: removed items, as the source's change log identifies them.
         token: change token for continuing after this page.
         more: whether the log already has more; otherwise the token applies after this crawl.
-        failures: the failed requests.
+        failures: failed requests.
     """
 
     state: FinalState
@@ -101,9 +102,9 @@ class Done(NamedTuple):
     """An item that was processed to its end.
 
     Attributes:
-        taken: itself.
-        result: its result.
-        end_ns: ``time.perf_counter_ns()`` at its end.
+        taken: leased item.
+        result: result of the item.
+        end_ns: ``time.perf_counter_ns()`` at the end of the item.
     """
 
     taken: LeasedItem
@@ -116,12 +117,13 @@ class CycleState:
     """The state of the crawl.
 
     Attributes:
-        number: of the current cycle.
+        number: number of the current cycle.
         ended: whether the cycle has ended.
         claimed: whether another session is ending it or starting the next.
         queued: whether the queue has items, leased or not.
-        lasted_s: from the start of this run's first cycle to this one's end; None while it runs.
-        since_start_s: since this cycle's start; None for the cycle before this run's first one.
+        lasted_s: seconds from the start of this run's first cycle to the end of the current one; None while
+            it runs.
+        since_start_s: seconds since the start of the cycle; None for the cycle before this run's first one.
     """
 
     number: int
@@ -134,24 +136,24 @@ class CycleState:
 
 @dataclass(frozen=True, slots=True)
 class SourceSummary:
-    """One source's result in a cycle, in the order of the columns of ``CrawlSql.summary``.
+    """The result of one source in a cycle, in the order of the columns of ``CrawlSql.summary``.
 
     Attributes:
-        source: its name.
-        count: indexed documents.
-        failures: documents and containers that failed.
-        skipped: items that are not documents.
-        deleted: documents that no longer exist and were removed from the index.
-        unchanged: documents whose version was indexed before.
-        size_bytes: of the indexed documents.
-        started: when its root was taken.
-        ended: when its last item was finished.
-        paused_s: how long the crawl was interrupted between these two, after being killed.
+        source: name of the source.
+        count: number of indexed documents.
+        failures: number of documents and containers that failed.
+        skipped: number of items that are not documents.
+        deleted: number of documents that no longer exist and were removed from the index.
+        unchanged: number of documents whose version was already indexed.
+        size_bytes: size of the indexed documents in bytes.
+        started: time at which its root was taken.
+        ended: time at which its last item was finished.
+        paused_s: seconds between these two times in which the crawl was interrupted.
         active_seconds: number of seconds with at least one indexed document.
-        latency_s: mean repository latency of fetched documents; None without any.
-        latency_p50_s: its median.
-        latency_p95_s: 95th percentile of it.
-        failures_by_kind: name of the failure -> number.
+        latency_s: mean repository latency of fetched documents in seconds; None without documents.
+        latency_p50_s: median repository latency in seconds.
+        latency_p95_s: 95th percentile of the repository latency in seconds.
+        failures_by_kind: name of the failure -> number of items.
     """
 
     source: str
@@ -188,8 +190,8 @@ class Start:
     """The starting point of one source's crawl.
 
     Attributes:
-        source: its name.
-        item: its root, or a page of its change log.
+        source: name of the source.
+        item: root of the source, or a page of its change log.
         kind: ``container`` or ``changes``.
     """
 
@@ -199,7 +201,7 @@ class Start:
 
 
 def plain(text: str) -> str:
-    """A message as text for any database: printable ASCII, other characters escaped, shortened."""
+    """Return a message as text for any database: shortened printable ASCII, with other characters escaped."""
     return (
         ascii(text[:_MESSAGE_LENGTH])[1:-1]
         if not (text.isascii() and text.isprintable())
@@ -208,12 +210,12 @@ def plain(text: str) -> str:
 
 
 def key_of(source: str, url: str) -> str:
-    """The key of an item's row in the crawl database and of its entry in an index.
+    """Return the key of an item's row in the crawl database, and of its entry in an index.
 
     The same source and address always give the same key, so that repeated work has the same target.
 
     Returns:
-        A UUID as text, in the form every database takes: 128 bits of the SHA-256 of both.
+        The key is a UUID as text, which every database accepts: 128 bits of the SHA-256 of both.
     """
     digest = hashlib.sha256(f"{source}\n{url}".encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"

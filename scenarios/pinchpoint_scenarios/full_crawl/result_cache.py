@@ -1,4 +1,4 @@
-"""A cache for results of a function."""
+"""Caches the results of a function."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ V = TypeVar("V")
 
 
 class ResultCache(dict[K, V]):
-    """``memo[key]`` is ``function(key)``, computed once.
+    """``memo[key]`` is ``function(key)``, calculated once.
 
-    A dictionary instead of ``lru_cache``: a page has a dozen links, each looked up several times, and a
-    dictionary takes a third of the time. A full one is emptied: values in use are computed again.
+    It is a dictionary and not ``lru_cache``: a page has a dozen links, each looked up several times, and a
+    dictionary takes a third of the time. A full cache is emptied, and values in use are calculated again.
 
     Args:
-        function: computes the values; exceptions are not kept.
+        function: calculates the values. Exceptions are not stored.
         most: largest number of entries.
     """
 
     def __init__(self, function: Callable[[K], V], most: int) -> None:
         super().__init__()
         self.ask = function
-        """Computes a value without storing it."""
+        """Calculates a value without storing it."""
         self._most = most
 
     def __missing__(self, key: K) -> V:

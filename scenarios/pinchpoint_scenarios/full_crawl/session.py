@@ -1,4 +1,4 @@
-"""One session of full-crawl: takes items from the queue and processes each to its end."""
+"""Runs one session of full-crawl, which takes items from the queue and processes each to its end."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from .records import REMOVAL, Done, FailedRequest, ItemResult, LeasedItem, plain
 
 LEASE_LOST = "lease_lost"
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5  # between two looks into an empty queue
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5  # seconds between two readings of an empty queue
 _HANDED_IN_AFTER_NS = 500_000_000
-"""Age at which found items are queued for other sessions, if the source is slow."""
+"""Age at which found items are queued for other sessions, if the source is slow, in nanoseconds."""
 _HANDED_IN_LINKS = 10_000
-"""A batch is one parameter of a statement, whose size servers limit (MariaDB: 16 MiB by default)."""
+"""Largest number of links in a batch, which is one parameter of a statement. Servers limit its size (MariaDB:
+16 MiB by default)."""
 
 
 class CrawlSession:
     """One worker of a crawl.
 
     Args:
-        connection: to the crawl database.
-        frontier: over that connection.
-        cycles: over that frontier.
-        turns: over that frontier.
-        work: this session's own connections to the sources and the search tier.
-        batch: items taken, and handed in as done, at a time.
+        connection: connection to the crawl database.
+        frontier: queue over that connection.
+        cycles: cycles of that queue.
+        turns: turns of that queue.
+        work: connections of this session to the sources and the search tier.
+        batch: number of items that are taken, and handed in as done, at a time.
         report: receives every failure of the crawl database.
     """
 
@@ -57,10 +58,13 @@ class CrawlSession:
         self._report = report
         self._mine: deque[LeasedItem] = deque()
         self._done: list[Done] = []
-        self._links = 0  # of what is done
+        self._links = 0  # time of the oldest finished item
 
     def perform(self, record: Record) -> bool:
-        """Crawl one container or document, with a wait if necessary; False when the crawl has ended."""
+        """Crawl one container or document, with a wait if necessary.
+
+        Returns False when the crawl has ended.
+        """
         pause_s = _FIRST_PAUSE_S
         while True:
             if not self._mine:
@@ -81,7 +85,10 @@ class CrawlSession:
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
 
     def close(self) -> None:
-        """Close all connections. Safe to call twice. Leased items become free when their lease ends."""
+        """Close all connections. A second call does nothing.
+
+        Leased items become free when their lease ends.
+        """
         self._work.close()
         self._connection.close()
 
@@ -97,7 +104,7 @@ class CrawlSession:
         return True
 
     def _crawl(self, taken: LeasedItem, start_ns: int, record: Record) -> None:
-        """Process one item to its end, including the hand-in of a batch that this item completes."""
+        """Process one item to its end, and hand in the batch if this item completes it."""
         operation = _operation(taken)
         outcome, size_bytes, ours = LEASE_LOST, 0, True
         try:
@@ -111,33 +118,33 @@ class CrawlSession:
         if self._done and (not self._mine or self._is_enough()):
             failed = self._hand_in(record)
             outcome = failed if failed and ours else outcome
-        # A container is not a document; but a container that failed counts for the items in it.
+        # A container is not a document, but a container that failed counts for the items in it.
         if taken.kind in ("document", REMOVAL) or outcome != OK:
             size_bytes = size_bytes if outcome == OK else 0
             record(operation, outcome, start_ns, time.perf_counter_ns(), size_bytes)
 
     def _is_enough(self) -> bool:
-        """Whether finished items are handed in although the batch is not complete."""
+        """Return whether finished items are handed in although the batch is not complete."""
         done = self._done
         return done[-1].end_ns - done[0].end_ns > _HANDED_IN_AFTER_NS or self._links > _HANDED_IN_LINKS
 
     def _hand_in(self, record: Record) -> str:
-        """Store finished items in the crawl database; return why the last one does not count, or "".
+        """Store finished items in the crawl database. Return why the last one does not count, or "".
 
-        Earlier items have been recorded as done: if one does not count, the stage shows it.
+        Earlier items have been recorded as done. If one of them does not count, the stage shows it.
         """
         done, self._done, self._links = self._done, [], 0
         try:
             return self._noted(done, record)
         except DatabaseFailure as failure:
-            # This session takes no more items: the rest is free when the lease ends.
+            # This session takes no more items. The rest becomes free when the lease ends.
             return _crawl_db(failure)
 
     def _noted(self, done: Sequence[Done], record: Record) -> str:
-        """Hand in the items: a refused batch one by one, a refused item as a failure.
+        """Hand in the items: a refused batch one by one, and a refused item as a failure.
 
         Otherwise the item would be crawled again and again, because no other row is written for it. Raises
-        ``DatabaseFailure`` if even the failure is refused.
+        ``DatabaseFailure`` if the failure is refused, too.
         """
         try:
             return self._note(done, record)
@@ -150,7 +157,7 @@ class CrawlSession:
             return _crawl_db(failure)
 
     def _note(self, done: Sequence[Done], record: Record) -> str:
-        """One attempt of ``_hand_in``, recorded as the stage. Raises ``DatabaseFailure``."""
+        """Make one attempt of ``_hand_in``, recorded as the stage. Raises ``DatabaseFailure``."""
         stage = f"{_operation(done[-1].taken)}/crawl_db"
         start_ns = time.perf_counter_ns()
         try:
@@ -167,7 +174,7 @@ class CrawlSession:
 
 
 def _outcome(result: ItemResult) -> str:
-    """The outcome of an operation: an unchanged document is skipped, a removed one is done."""
+    """Return the outcome of an operation: an unchanged document is skipped, a removed one is done."""
     if result.state == "ok":
         return SKIPPED if result.reason and result.latency_s is not None else OK
     return {"skipped": SKIPPED, "failed": result.reason, "deleted": OK}[result.state]
@@ -178,7 +185,7 @@ def _operation(taken: LeasedItem) -> str:
 
 
 def _refused(done: Done, failure: DatabaseFailure) -> Done:
-    """The item as a failed one, without any text that can be refused."""
+    """Return the item as a failed one, without any text that can be refused."""
     why = FailedRequest("crawl_db", failure.outcome, plain(str(failure)))
     attempts, failures = done.result.attempts, (*done.result.failures, why)
     return done._replace(result=ItemResult("failed", _crawl_db(failure), attempts, failures=failures))

@@ -1,7 +1,7 @@
-"""A SharePoint server's REST API: Office365-REST-Python-Client logs in, our fast path carries every byte.
+"""Accesses a SharePoint server's REST API. Office365-REST-Python-Client logs in; the fast path does the rest.
 
-The library's requests use our transport: its login and form digest also serve the fast path, both share one
-connection, and a 429 or 503 is reported instead of being retried without a trace.
+The requests of the library use the transport of this module. Its login and form digest also serve the fast
+path, and both share one connection. A 429 or 503 is reported instead of being retried unnoticed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from .http import Http, HttpAnswer, HttpLogin
 from .login import cookies, login
 from .politeness import RequestLimits
 
-# Reads the answers of SharePoint's REST API, in either of their JSON forms.
+# The functions below read the answers of SharePoint's REST API in both JSON forms.
 
 LIGHT = "application/json;odata=nometadata"
-"""The ``Accept`` header for the smaller form."""
+"""``Accept`` header for the smaller form."""
 
 
 def opened(answer: Any) -> Any:
-    """The content of an answer in either form: the verbose one is wrapped in ``d``."""
+    """Return the content of an answer in either form. The verbose form wraps it in ``d``."""
     return answer["d"] if isinstance(answer, dict) and set(answer) == {"d"} else answer
 
 
 def page(answer: Any, target: str) -> tuple[list[dict[str, Any]], str]:
-    """The entries of a list, and the URL of its next page ("" at its end). Raises ``Failure``."""
+    """Return the entries of a list, and the URL of its next page ("" at the end). Raises ``Failure``."""
     result = answer.get("value", answer.get("results")) if isinstance(answer, dict) else None
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         raise Failure("bad_answer", f"{target} has no list of the expected form", permanent=True)
@@ -51,23 +51,23 @@ def page(answer: Any, target: str) -> tuple[list[dict[str, Any]], str]:
 
 
 _OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError, RecursionError)
-"""The library's errors for answers that are not SharePoint's JSON, such as a login page after cookies have
+"""Errors of the library for answers that are not SharePoint's JSON, such as a login page after cookies have
 expired."""
-# The library logs a traceback of this, too.
+# The library also logs a traceback of this.
 logging.getLogger("office365").addHandler(logging.NullHandler())
 
 
 class SharePointClient:
-    """One session's client of one site.
+    """A session's client of one site.
 
     Args:
-        endpoint: its URL is the site's; options ``auth`` and those of ``logins.LOGINS``.
-        begin: begins a login that is more than a header field: ``login.http_login``.
-        timeout_s: limit of a request.
+        endpoint: endpoint of the site, with the option ``auth`` and those of ``logins.LOGINS``.
+        begin: begins a login that is more than a header field (see ``login.http_login``).
+        timeout_s: time limit of a request in seconds.
         pace: called when the server requests a pause.
 
     Raises:
-        ScenarioError: the options make no login.
+        ScenarioError: the options do not form a login.
     """
 
     def __init__(
@@ -89,23 +89,23 @@ class SharePointClient:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port."""
+        """Return scheme, host and port."""
         return self._http.origin
 
     @property
     def prefix(self) -> str:
-        """Server-relative path of the site, without a trailing slash."""
+        """Return the server-relative path of the site, without a trailing slash."""
         return self._http.prefix
 
     def get(self, target: str) -> Any:
-        """The JSON at ``target`` (path and query after the site's URL), unwrapped.
+        """Return the unwrapped JSON at ``target`` (path and query after the URL of the site).
 
         Raises ``Failure``.
         """
         return self._json(target, RequestOptions(self._url(target), headers={"Accept": LIGHT}))
 
     def post(self, target: str, body: Mapping[str, Any]) -> Any:
-        """The answer to a POST of JSON in the verbose form, which every version understands."""
+        """Send JSON by POST in the verbose form, which every version understands. Return the answer."""
         options = RequestOptions(
             self._url(target),
             method=HttpMethod.Post,
@@ -115,7 +115,7 @@ class SharePointClient:
         return self._json(target, options)
 
     def content(self, target: str, *, accept: str = "*/*") -> HttpAnswer:
-        """The bytes at ``target``, with the library's headers. Raises ``Failure`` and ``Skipped``."""
+        """Return the bytes at ``target``, with the library's headers. Raises ``Failure`` and ``Skipped``."""
         try:
             with self._failures(target):
                 return self._http.request("GET", target, headers={**self._headers(), "Accept": accept})
@@ -124,28 +124,32 @@ class SharePointClient:
             raise
 
     def target(self, url: str) -> str:
-        """Path and query after the site's URL. A link's host is ignored: a token is sent to no other host."""
+        """Return path and query after the URL of the site.
+
+        The host of a link is ignored, so that no other host gets a token.
+        """
         parts = urlsplit(url)
         path = self.behind(parts.path)
         return path + (f"?{parts.query}" if parts.query else "")
 
     def behind(self, path: str) -> str:
-        """The part of a server-relative path (percent-encoded) after the site's; the whole path elsewhere.
+        """Return the part of a server-relative path (percent-encoded) after the site's, or else the path.
 
-        Capitals are ignored: SharePoint answers with those of the site's creation, whatever the URL has.
+        Letter case is ignored, because SharePoint answers with that of the site's creation, whatever the URL
+        has.
         """
         own, rest = path[: len(self.prefix)], path[len(self.prefix) :]
         return rest if own.casefold() == self.prefix.casefold() and rest[:1] in ("", "/") else path
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._http.close()
 
     def _url(self, target: str) -> str:
         return self.origin + self.prefix + target
 
     def _headers(self) -> Mapping[str, str]:
-        """The library's header fields: its login and its digest, used while the digest is valid."""
+        """Return the header fields of the library: its login and its digest, while the digest is valid."""
         if self._borrowed is None or not self._request.context_info.is_valid:
             options = RequestOptions(self._url(""))
             self._request.beforeExecute(options)
@@ -174,7 +178,7 @@ class SharePointClient:
 
 
 class _Transport(BaseTransport):
-    """Sends the library's requests; refusals except 403 (the digest may be too old) raise ``Failure``."""
+    """Sends the requests of the library. Refusals except 403 (an old digest) raise ``Failure``."""
 
     def __init__(self, http: Http, *, by_itself: bool) -> None:
         self._http = http
@@ -182,7 +186,7 @@ class _Transport(BaseTransport):
 
     @property
     def auth(self) -> Any | None:
-        """Makes the library leave the login to the transport."""
+        """Let the library leave the login to the transport."""
         return self if self._by_itself else None
 
     def execute(self, request: RequestOptions) -> requests.Response:

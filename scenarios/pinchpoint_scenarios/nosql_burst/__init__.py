@@ -1,4 +1,4 @@
-"""nosql-burst: record operations on a key-value store, at the load model's times."""
+"""Scenario nosql-burst: record operations on a key-value store, at the times of the load model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROGRESS_EVERY = 10_000
 
 
 class NosqlBurst:
-    """Drives the nosql tier with record writes, and reads them back."""
+    """Writes records to the nosql tier, and reads them back."""
 
     use: ClassVar[str] = "nosql-burst"
     needs: ClassVar[frozenset[str]] = frozenset({"nosql"})
@@ -43,11 +43,11 @@ class NosqlBurst:
         self._ledger = Ledger(self._contents, self._most(context.workers), params.ttl_s)
 
     def check(self) -> Mapping[str, Any]:
-        """Connect to the store; the facts are its version and the durability of a write."""
+        """Connect to the store. Return its version and the durability of a write."""
         return {"nosql": self._store.check()}
 
     def intent(self) -> Intent:
-        """What the run will write, from the parameters; contacts no server."""
+        """Return what the run will write, from the parameters. Contacts no server."""
         params = self._params
         each = params.batch * params.record_bytes
         record = f"{params.batch:,} record(s) of {params.fields:,} fields of {params.field_bytes:,} bytes"
@@ -75,7 +75,7 @@ class NosqlBurst:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Create our own empty table or keyspace, with records if operations read them."""
+        """Create an empty table or keyspace, with records if operations read them."""
         self._store.claim(progress, take_over=self._take_over)
         if self._params.reads:
             rows = ((item, self._contents.of(stamp(LOADER, item))) for item in range(self._params.keys))
@@ -87,7 +87,7 @@ class NosqlBurst:
             self._store.load(rows, loaded)
 
     def session(self, number: int) -> NosqlBurstSession:
-        """Open session ``number``; if the store does not answer, the first operation reports it."""
+        """Open a session. If the store does not answer, the first operation reports it."""
         kind = UpdatesOnly if UpdatesOnly.suits(self._params) else NosqlBurstSession
         return kind(
             self._store.connect(number),
@@ -101,7 +101,7 @@ class NosqlBurst:
         )
 
     def verify(self) -> None:
-        """Read back acknowledged writes; one event ``writes_read_back`` has the result."""
+        """Read back acknowledged writes. The event ``writes_read_back`` has the result."""
         wanted = self._params.verify
         if wanted == 0:
             return
@@ -118,18 +118,18 @@ class NosqlBurst:
 
     @property
     def verify_within_s(self) -> float:
-        """The time limit of ``verify``."""
+        """Return the time limit of ``verify`` in seconds."""
         return self._params.verify_within_s
 
     def finish(self, *, keep_data: bool) -> None:
-        """Delete our data unless they are kept, and release the lock for other runs."""
+        """Delete the data of the scenario unless they are kept, and release the lock for other runs."""
         if keep_data:
             self._store.release()
         else:
             self._store.remove()
 
     def _most(self, workers: int) -> int | None:
-        """How many records a worker remembers for reading back: all workers together the requested number."""
+        """Return the number of records that a worker remembers; all workers have the requested number."""
         if not self._contents.stamped:
             return 0
         return None if self._params.verify == "all" else math.ceil(self._params.verify / workers)

@@ -1,4 +1,4 @@
-"""A run's hold on a scenario's data in a store; other runs are refused until ``--take-over``."""
+"""Reserves a scenario's data in a store for one run. Other runs are refused until ``--take-over``."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from ..errors import ScenarioError
 
 
 class HoldEntry(Protocol):
-    """The entry in a store that names the run with a scenario's data. Raises the store's own errors."""
+    """The entry in a store that names the run that reserved the data. Raises the store's own errors."""
 
     def enter(self, holder: str, *, over: bool) -> str | None:
-        """Enter ``holder``, in place of ``over``; None if entered, else the present holder.
+        """Enter ``holder`` in place of ``over``. Return None if entered, else the present holder.
 
         Of two runs that enter at the same time, at most one succeeds.
         """
         ...
 
     def leave(self, holder: str) -> str | None:
-        """Remove ``holder`` and no other; return the present holder, or None."""
+        """Remove ``holder`` and no other. Return the present holder, or None."""
         ...
 
 
 class Hold:
-    """One run's hold: taken by the process that creates and removes the data.
+    """The reservation of one run, made by the process that creates and removes the data.
 
     Args:
-        endpoint: the store's.
-        what: the data, for a message: ``the table pinch_orders``.
+        endpoint: endpoint of the store.
+        what: name of the data for a message: ``the table pinch_orders``.
 
     Attributes:
-        held: whether it must be released.
+        held: whether the reservation must be released.
     """
 
     def __init__(self, endpoint: Endpoint, what: str) -> None:
@@ -49,9 +49,9 @@ class Hold:
         self.held = False
 
     def take(self, entry: HoldEntry, *, over: bool = False) -> None:
-        """Keep other runs out until ``release``; raises ``ScenarioError`` if another run has the hold.
+        """Keep other runs out until ``release``. Raises ``ScenarioError`` if another run has the data.
 
-        ``over``: a holder that has ended without releasing; it is replaced.
+        ``over`` is a holder that has ended without releasing; it is replaced.
         """
         self._made, self._lost = False, ""
         other = entry.enter(self._holder, over=over)
@@ -60,9 +60,9 @@ class Hold:
         self._made = self.held = True
 
     def have(self, entry: HoldEntry) -> bool:
-        """Whether the data that this run created since ``take`` are still its own; then it has the hold.
+        """Return whether the data that this run created since ``take`` still belong to it.
 
-        False also if it never took the hold: the data are another run's.
+        It is also False if this run never reserved the data, because they then belong to another run.
         """
         if not self._made:
             return False
@@ -74,13 +74,14 @@ class Hold:
         return other is None
 
     def dropped(self) -> None:
-        """Note that the store object with the entry was dropped."""
+        """Record that the object with the entry was dropped."""
         self.held = False
 
     def release(self, entry: HoldEntry) -> None:
-        """Release the hold for other runs. Safe to call twice.
+        """Release the reservation for other runs. A second call does nothing.
 
-        Raises ``ScenarioError`` if another run got in before: it may have changed the data.
+        Raises ``ScenarioError`` if another run replaced the entry before, because it may have changed the
+        data.
         """
         lost = self._lost
         if self.held and not lost:
@@ -95,7 +96,7 @@ class Hold:
             )
 
     def refusal(self, who: str) -> ScenarioError:
-        """The message for a run that is kept out by another one."""
+        """Return the message for a run that is kept out by another one."""
         return ScenarioError(
             f"{self._place}: another run ({who}) is using {self._what}; wait until it has ended, or give the "
             "scenario another name in the plan; if it was killed: pinchpoint run --take-over"
@@ -103,5 +104,5 @@ class Hold:
 
 
 def _who(holder: str) -> str:
-    """A holder's process, machine and start, without its random part."""
+    """Return process, machine and start of a holder, without its random part."""
     return holder.partition(" #")[0]

@@ -1,8 +1,8 @@
 """Checks after a run that acknowledged writes can be read back.
 
-Records are sampled by a hash of their number, so that memory stays bounded in a long run and the sample stays
-even: when more records are stored than wanted, every other one is removed. Reading back waits for a server
-that must restart first.
+Records are sampled by a hash of their number. Memory stays bounded in a long run, and the sample stays even:
+when more records are stored than wanted, every other one is removed. Reading back waits for a server that
+must restart first.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..contract import OK
 from .records import LOADER, Contents, Fields, author_of
 from .stores import Store
 
-_HASH = 0x9E3779B97F4A7C15  # Fibonacci hashing: neighbouring numbers scatter evenly
+_HASH = 0x9E3779B97F4A7C15  # Fibonacci hashing scatters neighbouring numbers evenly
 _MASK = 2**64 - 1
 _EXAMPLES = 5
 
 Before = tuple[int, ...]
-"""The last acknowledged writes of a record: several if their order is unknown."""
+"""The last acknowledged writes of a record; several if their order is unknown."""
 _NEVER: Before = ()
 
 
@@ -30,11 +30,11 @@ class ReadBack:
     """The result of reading back the records with an acknowledged write.
 
     Attributes:
-        records: number of records read back.
-        confirmed: records with the last acknowledged write, or a later one.
-        missing: records that are missing, or have an older write.
-        different: records whose content is not a write of ours, or incomplete.
-        expired: missing records whose time to live has passed.
+        records: number of records that were read back.
+        confirmed: number of records with the last acknowledged write, or a later one.
+        missing: number of records that are missing or have an older write.
+        different: number of records whose content is not a write of this run, or incomplete.
+        expired: number of missing records whose time to live has passed.
         examples: numbers of some missing or different records.
     """
 
@@ -47,15 +47,15 @@ class ReadBack:
 
 
 class Ledger:
-    """One worker's writes to the records of its sample.
+    """The writes of one worker to the records of its sample.
 
-    Sessions share it, so several writes to one record may be in flight at once: those whose order is unknown
-    are all acceptable afterwards. So is a write whose answer was lost.
+    Sessions share it, so several writes to one record may be in flight at once. Writes whose order is unknown
+    are all acceptable afterwards, and so is a write whose answer was lost.
 
     Args:
-        contents: of the records.
+        contents: contents of the records.
         most: largest number of records; None: all.
-        ttl_s: time to live of a record; None: unlimited.
+        ttl_s: time to live of a record in seconds; None: unlimited.
     """
 
     def __init__(self, contents: Contents, most: int | None, ttl_s: float | None) -> None:
@@ -70,20 +70,21 @@ class Ledger:
         self._authors = {LOADER}
 
     def opened(self, author: int) -> None:
-        """A session of this worker begins to write, with this ``records.author``."""
+        """Record that a session of this worker begins to write, with its ``records.author``."""
         self._authors.add(author)
 
     def begin(self, item: int, write: int) -> Before:
-        """A write to this record begins; the returned value is passed to ``end``."""
+        """Record that a write to a record begins. Pass the returned value to ``end``."""
         if self._ttl_s is not None and self._holds(item):
             self._begun_s.setdefault(item, {})[write] = time.monotonic()
         return self._last.get(item, _NEVER)
 
     def end(self, item: int, write: int, before: Before, *, ok: bool) -> None:
-        """The write has ended: acknowledged, or with a failure that leaves its result unknown."""
+        """Record that a write has ended: acknowledged, or with a failure that leaves its result unknown."""
         if ok:
             self.acknowledged += 1
-        # See ``_holds``: a function call or a product of long numbers for every write would be too slow.
+        # The code of ``_holds`` is inlined: a function call, or a product of long numbers, for every write
+        # would be too slow.
         if self._below != _MASK and item * _HASH & _MASK > self._below:
             return
         if self._ttl_s is not None:

@@ -1,4 +1,4 @@
-"""One file per tier of the embedded farm; ``TIERS`` is the table of them."""
+"""Lists the tiers of the embedded farm. Each has a module."""
 
 from collections.abc import Mapping
 

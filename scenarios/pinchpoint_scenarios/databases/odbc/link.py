@@ -1,6 +1,6 @@
-"""One open ODBC connection: statements with ``$1`` placeholders, many rows at once, transactions.
+"""One open ODBC connection, with ``$1`` placeholders, many rows at once, and transactions.
 
-Raises ``pyodbc.Error``; ``connection`` names the failures and reconnects.
+It raises ``pyodbc.Error``. ``connection`` names the failures and reconnects.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLACEHOLDER = re.compile(
 
 
 def as_markers(statement: str) -> tuple[str, tuple[int, ...]]:
-    """A statement with ``?`` for every placeholder, and the number of each one's parameter, from 0."""
+    """Return a statement with ``?`` for every placeholder, and the index of each placeholder's parameter."""
     order: list[int] = []
 
     def marker(match: re.Match[str]) -> str:
@@ -66,29 +66,29 @@ _LIBPQ = (
     "keepalives_count=3"
 )
 _PINNED = " options='-c search_path=pg_catalog,pg_temp'"
-"""The driver's own queries while connecting also use the server's own names."""
+"""Settings that pin names before the driver sends its own queries while connecting."""
 _ROW_BY_ROW = frozenset({FREETDS})
 """Families of drivers without parameter arrays."""
 _LONGEST_SHORT = 8000
-"""Bytes of the longest value that SQL Server does not treat as long."""
+"""Length in bytes of the longest value that SQL Server does not treat as long."""
 _MOST_STATEMENTS = 256
-"""Number of statements that stay prepared; a captured load may have any number of statements."""
+"""Largest number of statements that stay prepared. A captured load may have any number of statements."""
 _LONGEST = 2**30
-"""Bytes; a longer value is no parameter."""
+"""Largest length of a parameter in bytes."""
 _ANY_LENGTH = pyodbc.SQL_WVARCHAR, 0, 0
 """Type of a text whose length must not be sent: ``nvarchar(max)``."""
 _SEVERAL_STATEMENTS = "67108864"
-"""CLIENT_MULTI_STATEMENTS, as a number of MariaDB's and MySQL's keyword OPTION."""
+"""CLIENT_MULTI_STATEMENTS, as a number for the keyword OPTION of MariaDB and MySQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OdbcStatement:
-    """A statement as in ODBC.
+    """A prepared ODBC statement.
 
     Attributes:
-        text: with ``?`` placeholders.
-        cursor: its own cursor: pyodbc keeps a cursor's last statement prepared.
-        order: the parameter of each ``?``; None: all of them in order.
+        text: text with ``?`` placeholders.
+        cursor: cursor of the statement, because pyodbc keeps the last statement of a cursor prepared.
+        order: index of the parameter of each ``?``; None: all parameters in order.
         count: number of parameters.
     """
 
@@ -113,11 +113,11 @@ class OdbcLink:
     """An open connection, in autocommit mode except ``transaction()``.
 
     Args:
-        connection: it.
-        driver: the family of its driver.
+        connection: open pyodbc connection.
+        driver: family of the driver.
 
     Attributes:
-        usable: whether the next statement may use the link; see ``transaction``.
+        usable: whether the next statement may use the link (see ``transaction``).
     """
 
     def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
@@ -127,13 +127,13 @@ class OdbcLink:
         self._fast = driver not in _ROW_BY_ROW
         self._any_length = False
         if driver == MARIADB:
-            connection.maxwrite = _LONGEST  # it loses long values that arrive in several pieces
+            connection.maxwrite = _LONGEST  # FreeTDS loses long values that arrive in several pieces
         self._statements: dict[str, _OdbcStatement] = {}
         self._sender: pyodbc.Cursor | None = None
         self._inside = False
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> ReadableResult:
-        """Run one statement (``$1`` placeholders) to its end and fetch all its rows."""
+        """Run one statement with ``$1`` placeholders to its end and fetch all its rows."""
         known = self._statements.get(statement) or self._known(statement)
         cursor = known.cursor
         if known.count or parameters:
@@ -148,11 +148,14 @@ class OdbcLink:
             if rows is None and cursor.description:
                 rows, description = cursor.fetchall(), cursor.description
                 rowcount = len(rows)
-            if not cursor.nextset():  # of a batch: failures of its later parts are raised here
+            if not cursor.nextset():  # failures of the later parts of a batch are raised here
                 return ReadableResult(rowcount, rows or (), description)
 
     def send(self, text: str) -> ReadableResult:
-        """Send a text unchanged, with one or several statements, to its end; return the last result."""
+        """Send a text unchanged, with one or several statements, and run it to its end.
+
+        Returns the last result.
+        """
         if self._sender is None:
             self._sender = self._connection.cursor()
         cursor = self._sender
@@ -167,7 +170,7 @@ class OdbcLink:
             before = [*before, answer]
 
     def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> ReadableResult:
-        """Run one statement with each of the rows, as one transaction."""
+        """Run one statement with each row, as one transaction."""
         known = self._statements.get(statement) or self._known(statement)
         arranged = rows if known.order is None else [known.arranged(row) for row in rows]
         known.cursor.fast_executemany = self._fast
@@ -177,15 +180,14 @@ class OdbcLink:
         else:
             with self.transaction():
                 known.cursor.executemany(known.text, arranged)
-        return ReadableResult(len(rows), ())  # drivers count the last row, the last array or nothing
+        return ReadableResult(len(rows), ())  # drivers count the last row, the last array, or nothing
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Committed at the end, rolled back by an exception.
+        """Run a transaction: committed at the end, rolled back by an exception.
 
-        The link is unusable if the rollback, or the return to autocommit, failed: either the connection is
-        lost and the server has rolled back, or the driver no longer knows its state (FreeTDS after a
-        deadlock).
+        The link is unusable if the rollback or the return to autocommit failed: either the connection is lost
+        and the server has rolled back, or the driver no longer knows its state (FreeTDS after a deadlock).
         """
         self._connection.autocommit = False
         self._inside = True
@@ -206,46 +208,48 @@ class OdbcLink:
             self.usable = False
 
     def lists_as_texts(self) -> None:
-        """Microsoft's driver sends a text's length (``@P1 nvarchar(1234)``)."""
+        """Send texts without a length, because Microsoft's driver sends it (``@P1 nvarchar(1234)``)."""
         self._any_length = self._driver == MICROSOFT
 
     def forget(self) -> None:
-        """Forget all prepared statements: the server is about to forget them."""
+        """Forget all prepared statements, because the server is about to forget them."""
         for known in self._statements.values():
             known.cursor.close()
         self._statements.clear()
 
     def limit(self, seconds: float) -> None:
-        """Set the driver's time limit of a statement (whole seconds)."""
+        """Set the time limit of a statement in the driver (whole seconds)."""
         self._connection.timeout = max(1, math.ceil(seconds))
 
     @property
     def server(self) -> str:
-        """The server's name for itself."""
+        """Return the name that the server reports for its product."""
         return str(self._connection.getinfo(pyodbc.SQL_DBMS_NAME))
 
     @property
     def library(self) -> str:
-        """The driver's library and version."""
+        """Return the library of the driver and its version."""
         info = self._connection.getinfo
         return f"{info(pyodbc.SQL_DRIVER_NAME)} {info(pyodbc.SQL_DRIVER_VER)}"
 
     def alive(self) -> bool:
         try:
-            self._connection.commit()  # has no rows: MariaDB's driver crashes if a text's rows break off
+            # the statement returns no rows, because MariaDB's driver crashes if rows of a text are not all
+            # read
+            self._connection.commit()
             self.execute("SELECT 1")
         except pyodbc.Error:
             return False
         return True
 
     def release_locks(self, unlock: str) -> None:
-        if unlock and self.alive():  # a lost connection releases its own locks
+        if unlock and self.alive():  # a lost connection releases its locks by itself
             with contextlib.suppress(pyodbc.Error):
                 self.execute(unlock)
         self.close()
 
     def close(self) -> None:
-        """Close the connection, ignoring failures. Safe to call twice."""
+        """Close the connection and ignore failures. A second call does nothing."""
         with contextlib.suppress(pyodbc.Error):
             self._connection.close()
 
@@ -265,7 +269,10 @@ class OdbcLink:
 
 
 def _size(column: Sequence[Any]) -> tuple[int, int, int]:
-    """The type of a parameter column and the width of its widest value: not every driver derives them."""
+    """Return the type of a parameter column and the width of its widest value.
+
+    Not every driver derives them.
+    """
     kinds = {type(value) for value in column if value is not None}
     if kinds <= {int, bool}:
         return pyodbc.SQL_BIGINT, 0, 0
@@ -278,7 +285,7 @@ def _size(column: Sequence[Any]) -> tuple[int, int, int]:
 
 
 def found_driver(endpoint: Endpoint, address: OdbcAddress) -> OdbcDriver | None:
-    """The driver for an address; None: the data source names it. Raises ``EndpointUnreachable``."""
+    """Return the driver for an address; None if the data source names it. Raises ``EndpointUnreachable``."""
     try:
         return find(address, pyodbc.drivers())
     except NoDriver as missing:
@@ -288,7 +295,7 @@ def found_driver(endpoint: Endpoint, address: OdbcAddress) -> OdbcDriver | None:
 def open_link(
     address: OdbcAddress, driver: OdbcDriver | None, application: str, *, own_sql: bool = False
 ) -> OdbcLink:
-    """A new connection, named ``application`` on the server if the driver can send it.
+    """Open a new connection, named ``application`` on the server if the driver can send the name.
 
     Raises ``pyodbc.Error``.
     """
@@ -298,7 +305,7 @@ def open_link(
     except pyodbc.Error as error:
         if _PINNED not in given.get("pqopt", "") or "unsupported startup parameter" not in str(error):
             raise
-        # A pooler's words.
+        # Text of a pooler's message.
         connection = _connected({**given, "pqopt": given["pqopt"].replace(_PINNED, "")})
     family = driver.family if driver else family_of(str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)))
     return OdbcLink(connection, family)
@@ -311,13 +318,15 @@ def _connected(given: Mapping[str, str]) -> pyodbc.Connection:
 def keywords(
     address: OdbcAddress, driver: OdbcDriver | None, application: str, *, own_sql: bool = False
 ) -> dict[str, str]:
-    """The connection string's keywords; those of the URL's query come last and replace ours.
+    """Return the keywords of the connection string.
+
+    Those in the URL's query come last and override the others.
 
     Args:
-        address: the endpoint's.
-        driver: its driver; None: the data source names it.
-        application: the connection's name on the server.
-        own_sql: whether it runs the user's own texts, with their own transactions.
+        address: address of the endpoint.
+        driver: driver of the endpoint; None: the data source names it.
+        application: name of the connection on the server.
+        own_sql: whether the connection runs texts of the user, with their own transactions.
     """
     result: dict[str, str] = {"DSN": address.dsn} if driver is None else {"DRIVER": driver.keyword}
     if address.dsn and driver is not None:
@@ -346,7 +355,7 @@ def _server(address: OdbcAddress, family: str) -> dict[str, str]:
 
 
 def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]:
-    """Our keywords for a driver, for every server."""
+    """Return Pinchpoint's keywords for a driver, for every kind of server."""
     result: dict[str, str] = {}
     if address.kind == MSSQL and family in (MICROSOFT, FREETDS):
         result["APP"] = application
@@ -365,8 +374,9 @@ def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]
 
 
 def _of_own_sql(family: str) -> dict[str, str]:
-    """Keywords for the user's own texts, with their own transactions and several statements."""
+    """Return keywords for texts of the user, with their own transactions and several statements."""
     if family == POSTGRESQL:
-        # The server decides how a failure affects a transaction, the user where names are resolved.
+        # The server decides how a failure affects a transaction, and the user decides where names are
+        # resolved.
         return {"Protocol": "7.4-0", "pqopt": _LIBPQ}
     return {"OPTION": _SEVERAL_STATEMENTS} if family in (MARIADB, MYSQL) else {}

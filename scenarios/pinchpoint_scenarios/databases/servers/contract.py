@@ -1,4 +1,4 @@
-"""The contract of a kind of SQL server: statements for what every scenario needs."""
+"""Contract of a kind of SQL server: the statements that every scenario needs."""
 
 from __future__ import annotations
 
@@ -24,45 +24,49 @@ def _as_reported(value: Any) -> int | None:
 class ServerSql:
     """The statements for one kind of server.
 
-    ``$1`` is a parameter. A text with braces is filled in first: ``{schema}`` and ``{table}`` are quoted
-    names, ``{name}`` is the schema's name in a string, ``{marker}`` the mark of our schemas.
+    ``$1`` is a parameter. Names in braces are replaced first: ``{schema}`` and ``{table}`` are quoted names,
+    ``{name}`` is the name of the schema in a string, and ``{marker}`` is the mark of Pinchpoint's schemas.
 
     Attributes:
-        name: its name in messages and the manifest.
-        quotes: the characters before and after a name, and the doubled end quote inside.
-        longest_name: characters of a schema's name.
-        version: one row: its version.
-        too_old: why a server of this version is not supported; empty: it is.
-        settings: rows of (name, value) that a reader of a report must know.
-        durable: setting -> the values with which a commit waits for the disk.
-        files: rows of (purpose, path) of its files; it may need rights.
-        find: ``$1``: a schema's name; one row of (its mark, whether this user may drop it), or none; truth
-            values are those that ``access.yes`` accepts.
-        may_create: one row of (whether this user may create a schema, the user, the database).
-        grant: the statement that grants this right: ``{user}``, ``{database}``.
-        lock: ``$1``: a name; one row: whether this connection has the lock now, until its end.
-        unlock: releases all such locks of this connection; empty: only its end does.
-        pin: resolves names in internal statements in the server's own schema; empty if every name is
-            qualified. unpin: resolves them by the user's and database's settings, for the user's own texts.
-        create: creates the schema with its mark.
-        enter: makes the schema the one in which names are resolved; none if every name is qualified.
-        others: ``$1``: a schema's name; rows: its objects, except the mark.
-        drop_tables: drops ``{tables}`` of the schema, if they exist.
-        drop: drops the schema, which is empty.
-        depends: the SQLSTATE with which ``drop`` refuses while the schema has or needs other objects; empty:
-            it would drop all of them.
-        bound: statements that set a connection's name and time limit: (application name, timeout in s);
-            ``driver_times_out`` if the driver must apply the timeout.
+        name: name of the server in messages and the manifest.
+        quotes: characters before and after a name, and the doubled end quote inside.
+        longest_name: largest number of characters of a schema's name.
+        version: query for one row with the version.
+        too_old: why a server of this version is not supported; empty: it is supported.
+        settings: query for (name, value) of the settings that a reader of a report must know.
+        durable: setting -> values with which a commit waits for the disk.
+        files: query for (purpose, path) of the server's files; it may need rights.
+        find: query with ``$1``, the name of a schema, for one row of (its mark, whether this user may drop
+            it), or no row. Truth values are those that ``access.yes`` accepts.
+        may_create: query for one row of (whether this user may create a schema, the user, the database).
+        grant: statement that grants this right, with ``{user}`` and ``{database}``.
+        lock: query with ``$1``, a name, for one row: whether this connection has the lock now, until its end.
+        unlock: statement that releases all such locks of this connection; empty: they end with the
+            connection.
+        pin: statement after which names in internal statements are those of the server itself; empty if every
+            name is qualified. unpin: statement after which names are resolved by the settings of the user and
+            the database, for texts of the user.
+        create: statement that creates the schema with its mark.
+        enter: statement after which names are resolved in the schema; empty if every name is qualified.
+        others: query with ``$1``, the name of a schema, for its objects except the mark.
+        drop_tables: statement that drops ``{tables}`` of the schema, if they exist.
+        drop: statement that drops the empty schema.
+        depends: SQLSTATE with which ``drop`` is refused while the schema contains other objects or other
+            objects depend on it; empty: ``drop`` would drop all of them.
+        bound: statements that set a connection's name and time limit, from (application name, timeout in s).
+            If the driver must apply the timeout, see ``driver_times_out``.
         greet: further statements for a connection with internal statements.
-        driver_times_out: whether the driver, not the server, applies the time limit.
+        driver_times_out: whether the driver, and not the server, applies the time limit.
         patient: statements for a connection that creates data, without a time limit.
         isolation: isolation level of a plan -> statements.
-        snapshot_off: one row: 1 if the level ``snapshot`` is not available; empty: it always is.
-        snapshot_on: the statement that enables it: ``{database}``.
-        read_only: one row: why the server is read-only, or an empty text.
-        free: one row from which ``free_bytes`` computes the free bytes at the data; empty: not reported.
-        transactions: one row: 0 if no transaction is open.
-        roll_back: ends the open transaction, if there is one.
+        snapshot_off: query for one row: 1 if the level ``snapshot`` is not available; empty: it is always
+            available.
+        snapshot_on: statement that enables the level, with ``{database}``.
+        read_only: query for one row: why the server is read-only, or an empty text.
+        free: query for one row from which ``free_bytes`` computes the free bytes at the data; empty: not
+            reported.
+        transactions: query for one row: 0 if no transaction is open.
+        roll_back: statement that ends the open transaction, if there is one.
     """
 
     name: str
@@ -100,6 +104,6 @@ class ServerSql:
     depends: str = ""
 
     def quoted(self, name: str) -> str:
-        """A name, quoted for this server."""
+        """Return a name, quoted for this server."""
         before, after, doubled = self.quotes
         return f"{before}{name.replace(after, doubled)}{after}"

@@ -1,7 +1,7 @@
-"""Statements for MariaDB and MySQL that every scenario needs; a schema is a database there.
+"""Statements for MariaDB and MySQL that every scenario needs. A schema is a database on these servers.
 
-MySQL databases have no comment, so a table has the mark. Statements for one of the two alone are in comments
-that the other one skips (MariaDB manual, "Comment Syntax": ``/*M!`` and ``/*!80000``).
+A MySQL database has no comment, so a table has the mark. Statements for one of the two servers are in
+comments that the other one skips (MariaDB manual, "Comment Syntax": ``/*M!`` and ``/*!80000``).
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -15,15 +15,15 @@ MARK_TABLE = "pinchpoint"
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
-    del application  # the driver sends the program's name; a connection cannot change it
+    del application  # the driver sends the name of the program, which a connection cannot change
     timeout_ms = max(1, round(timeout_s * 1000))
-    # MySQL gives only reads up; a write's wait ends with innodb_lock_wait_timeout.
+    # MySQL's limit only ends reads. The wait of a write ends with innodb_lock_wait_timeout.
     mariadb = f"/*M! SESSION max_statement_time = {timeout_s:.3f}, */"
     mysql = f"/*!80000 SESSION max_execution_time = {timeout_ms}, */"
     return ((f"SET {mariadb} {mysql} SESSION autocommit = 1", ()),)
 
 
-# Numbers come from recursion, in blocks of a hundred.
+# Recursion generates the numbers in blocks of a hundred.
 _RECURSION = """/*M! SESSION max_recursive_iterations = 4294967295, */
     /*!80000 SESSION cte_max_recursion_depth = 4294967295, */ SESSION autocommit = 1"""
 _LEVEL = "SET SESSION TRANSACTION ISOLATION LEVEL "
@@ -43,7 +43,7 @@ SQL = ServerSql(
     find=f"""SELECT (SELECT TABLE_COMMENT FROM information_schema.TABLES t
             WHERE t.TABLE_SCHEMA = s.SCHEMA_NAME AND t.TABLE_NAME = '{MARK_TABLE}'), 1
         FROM information_schema.SCHEMATA s WHERE s.SCHEMA_NAME = $1""",
-    # The grants of roles are not listed: a user with a role is assumed to have the right.
+    # The grants of roles are not listed, so a user with a role is assumed to have the right.
     may_create="""SELECT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES
                 WHERE GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
                     AND PRIVILEGE_TYPE = 'CREATE')
@@ -79,7 +79,7 @@ SQL = ServerSql(
         "read_committed": ((_LEVEL + "READ COMMITTED", ()),),
         "repeatable_read": ((_LEVEL + "REPEATABLE READ", ()),),
         "serializable": ((_LEVEL + "SERIALIZABLE", ()),),
-        # Without it a change applies to the present row, not to the one that the transaction read.
+        # Without this a change applies to the current row, and not to the row that the transaction read.
         "snapshot": ((_LEVEL + "REPEATABLE READ", ()), ("SET SESSION innodb_snapshot_isolation = ON", ())),
     },
     transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL does not report it

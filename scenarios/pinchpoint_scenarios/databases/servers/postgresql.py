@@ -8,9 +8,9 @@ from pathlib import Path
 from .contract import Asked, ServerSql
 
 PIN = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
-"""Names in internal statements are the server's own: users may have created functions and operators of the
-same names in ``public``, or elsewhere in the search path of a role or database, which would run as our
-user."""
+"""Setting after which names in internal statements are those of the server itself. Users may have created
+functions and operators of the same names in ``public``, or elsewhere in the search path of a role or
+database. These would run with the rights of the connection's user."""
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
@@ -26,17 +26,17 @@ def _isolation(level: str) -> tuple[Asked, ...]:
 
 
 def _free_bytes(directory: str, started: float, tablespace: str) -> int | None:
-    """Free bytes at the database's tables; None if unknown.
+    """Return the free bytes at the tables of the database; None if unknown.
 
-    PostgreSQL has no view of them. The server must run on this host, and both the server and the system must
-    let the user see its files: their answers about one file must agree.
+    PostgreSQL has no view for this. The server must run on this host, and both the server and the system must
+    let the user see its files. Their answers about one file must agree.
     """
     try:
         if abs((Path(directory) / "postmaster.pid").stat().st_mtime - float(started)) >= 1:
-            return None  # another host's folder of the same name
+            return None  # another host has a folder of the same name
         return shutil.disk_usage(tablespace or directory).free
     except OSError:
-        return None  # on another host, or not readable for us
+        return None  # on another host, or not readable for this user
 
 
 SQL = ServerSql(
@@ -66,7 +66,8 @@ SQL = ServerSql(
     unpin=("RESET search_path",),
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
     enter=(("SELECT pg_catalog.set_config('search_path', $1, false)", ("{schema}",)),),
-    # Objects of every kind in a schema, including those of extensions, by the server's dependencies.
+    # The query finds objects of every kind in a schema, including those of extensions, by the server's
+    # dependencies.
     others="""SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
         FROM pg_depend d JOIN pg_namespace n ON n.oid = d.refobjid
         WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = $1::text""",
@@ -84,9 +85,9 @@ SQL = ServerSql(
         "read_committed": _isolation("read committed"),
         "repeatable_read": _isolation("repeatable read"),
         "serializable": _isolation("serializable"),
-        "snapshot": _isolation("repeatable read"),  # this server's name for snapshot isolation
+        "snapshot": _isolation("repeatable read"),  # name of this server for snapshot isolation
     },
-    # A transaction of this statement's own begins with it.
+    # The statement begins a transaction of its own, which is not counted.
     transactions="""SELECT CASE WHEN pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp()
         THEN 1 ELSE 0 END""",
     roll_back="ROLLBACK",

@@ -1,6 +1,6 @@
-"""Statements for SQL Server (2016 and later) that every scenario needs: schemas, rights, settings.
+"""Statements for SQL Server (2016 and later) that every scenario needs.
 
-These statements have not run on a SQL Server yet: the tests parse them.
+The statements have not run on a SQL Server yet; tests parse them.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from .contract import Asked, ServerSql
 
 _OLDEST = 13
-"""SQL Server 2016: the first with DROP TABLE IF EXISTS."""
+"""Major version of SQL Server 2016, the first with DROP TABLE IF EXISTS."""
 _AZURE = "SQL Azure"
-"""The edition number of Azure SQL, whose version is always 12."""
+"""Edition number of Azure SQL, whose version is always 12."""
 
 
 def _too_old(version: str) -> str:
@@ -20,7 +20,8 @@ def _too_old(version: str) -> str:
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
-    del application, timeout_s  # the driver does both: APP=, and an attention when the time is over
+    # the driver does both: APP= for the name, and an attention signal at the time limit
+    del application, timeout_s
     return ()
 
 
@@ -48,7 +49,7 @@ SQL = ServerSql(
         UNION ALL SELECT 'compatibility_level', CAST(compatibility_level AS nvarchar(10))
         FROM sys.databases WHERE database_id = DB_ID()""",
     durable={"delayed_durability": frozenset({"DISABLED", "ALLOWED"})},
-    # tempdb compares text as the server does, which the database need not do.
+    # tempdb compares text as the server does; the database may differ.
     files="""SELECT CASE type WHEN 1 THEN 'log ' ELSE 'data ' END + name COLLATE DATABASE_DEFAULT,
             physical_name COLLATE DATABASE_DEFAULT FROM sys.database_files
         UNION ALL SELECT 'tempdb ' + name COLLATE DATABASE_DEFAULT, physical_name COLLATE DATABASE_DEFAULT
@@ -82,7 +83,7 @@ SQL = ServerSql(
     drop_tables="DROP TABLE IF EXISTS {tables}",
     drop=("DROP SCHEMA {schema}",),
     bound=_bound,
-    greet=("SET XACT_ABORT ON",),  # a batch is all or nothing
+    greet=("SET XACT_ABORT ON",),  # a batch is executed completely or not at all
     driver_times_out=True,
     patient=("SET XACT_ABORT ON",),
     isolation={
@@ -93,7 +94,7 @@ SQL = ServerSql(
     },
     transactions="SELECT @@TRANCOUNT",
     roll_back="IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
-    # 2 and 3: being switched off, being switched on.
+    # States 2 and 3 mean being switched off and being switched on.
     snapshot_off="""SELECT CASE WHEN snapshot_isolation_state = 1 THEN 0 ELSE 1 END
         FROM sys.databases WHERE database_id = DB_ID()""",
     snapshot_on="ALTER DATABASE [{database}] SET ALLOW_SNAPSHOT_ISOLATION ON",

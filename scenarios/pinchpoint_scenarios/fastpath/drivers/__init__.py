@@ -1,7 +1,7 @@
-"""The contract of a driver: a protocol as a state machine, bytes in, bytes out, an answer.
+"""Contract of a protocol driver: a state machine that takes bytes and returns bytes or an answer.
 
-A driver has no socket, clock or greenlet: one module per protocol. ``fastpath.channel``, ``fastpath.http``
-and ``databases.libpq`` move its bytes and wait.
+A driver has no socket, clock or greenlet. There is one module per protocol. ``fastpath.channel``,
+``fastpath.http`` and ``databases.libpq`` move the bytes and wait.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 
 class More(Enum):
-    """The driver's result while the answer is not complete."""
+    """Result of a driver while the answer is not complete."""
 
     MORE = "more"
 
@@ -22,21 +22,21 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Driver(Protocol[Answer_co]):
-    """The answers of one connection, each to a request."""
+    """Parses the answers of one connection, one per request."""
 
     def receive(self, content: bytes) -> Answer_co | More:
-        """Errors after which a connection is of no use.
+        """Errors after which the connection can no longer be used.
 
         Args:
-            content: any number of bytes; none: the peer sends no more.
+            content: received bytes; empty: the peer sends no more.
 
         Returns:
             The answer, or ``MORE`` until it is complete.
 
         Raises:
-            EndedError: the end came before the answer was complete.
-            Exception: the protocol's own, for an invalid answer. After any exception the connection is
-                unusable.
+            EndedError: the peer ended before the answer was complete.
+            Exception: an exception of the protocol for an invalid answer. After any exception the connection
+                cannot be used.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Frames of Cassandra's native protocol, version 4: one message sent, one answer received."""
+"""Parses frames of Cassandra's native protocol, version 4: one message sent, one answer received."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _HEADER = struct.Struct(">BBhBi")  # version, flags, stream, opcode, length of t
 _HEADER_BYTES = _HEADER.size
 _SHORT = struct.Struct(">H")
 _LARGEST_BYTES = 2**24
-"""The largest accepted answer; it is copied with each piece that arrives."""
+"""Largest accepted answer in bytes. An answer is copied with each piece that arrives."""
 DAMAGED = "the server's answer is damaged"
 
 
 class CqlError(Exception):
-    """The connection failed, or its data are invalid: it must be closed."""
+    """The connection failed, or its data are invalid. It must be closed."""
 
 
 class CqlDriver:
-    """A ``Driver`` with answers (opcode, body); an invalid or too long frame is a ``CqlError``."""
+    """A ``Driver`` with answers (opcode, body). An invalid or too long frame raises ``CqlError``."""
 
     def __init__(self) -> None:
         self._content = b""
 
     def message(self, opcode: int, body: bytes) -> bytes:
-        """The bytes of one message, whose answer is the next."""
+        """Return the bytes of one message. Its answer is the next one."""
         return _HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body
 
     def receive(self, content: bytes) -> tuple[int, bytes] | More:
@@ -51,7 +51,10 @@ class CqlDriver:
 
 
 def _skipped(flags: int, content: bytes) -> int:
-    """Bytes before an answer's own body: a trace's id (16) and warnings (a list of strings)."""
+    """Return the number of bytes before an answer's own body.
+
+    They are the id of a trace (16) and warnings (a list of strings).
+    """
     at = _HEADER_BYTES + (16 if flags & 0x02 else 0)
     try:
         if flags & 0x08:

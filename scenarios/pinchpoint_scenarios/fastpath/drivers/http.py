@@ -1,7 +1,7 @@
-"""Parses an HTTP/1.1 answer from pieces of any size; httptools (llhttp) finds its end.
+"""Parses HTTP/1.1 answers from pieces of any size. httptools (llhttp) finds the end of an answer.
 
-The cost of an answer is the Python code around the parser: so a head is kept unparsed and searched when a
-field is requested, and the parser calls back for little else than the body.
+The cost of an answer is the Python code around the parser. Therefore the head is stored unparsed and searched
+when a field is requested, and the parser calls back for little else than the body.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import MORE, More
 _ENCODED = re.compile(rb"\r\ncontent-encoding:", re.IGNORECASE).search
 _HEAD_END = b"\r\n\r\n"
 _LARGEST_HEAD_BYTES = 2**18
-"""The largest accepted head, interim answers included."""
+"""Largest accepted head in bytes, including interim answers."""
 
 Kind = Literal["unreachable", "timeout", "tls", "connection_lost", "bad_answer", "too_large"]
 
@@ -25,7 +25,7 @@ class HttpError(Exception):
     """There is no answer, and the connection is closed.
 
     Attributes:
-        kind: ``unreachable`` (no connection), ``timeout``, ``tls`` (its handshake or a record),
+        kind: ``unreachable`` (no connection), ``timeout``, ``tls`` (handshake or record),
             ``connection_lost``, ``bad_answer`` (not HTTP), ``too_large``.
     """
 
@@ -35,16 +35,16 @@ class HttpError(Exception):
 
 
 class UnansweredError(HttpError):
-    """The server closed an idle connection while the request was sent, and has not read the request."""
+    """The server closed an idle connection while the request was sent, and did not read the request."""
 
 
 class Response:
     """A complete answer.
 
     Args:
-        status: its status code.
-        head: the unparsed head, including the empty line.
-        body: the bytes of the body, in any content encoding.
+        status: status code.
+        head: unparsed head, including the empty line.
+        body: bytes of the body, in any content encoding.
     """
 
     __slots__ = ("_head", "_names", "body", "status")
@@ -56,7 +56,7 @@ class Response:
         self._names = b""
 
     def header(self, name: bytes) -> str:
-        """The value of a field (``name`` in lower case), several joined by commas; "" without any."""
+        """Return the value of a field (``name`` in lower case), several joined by commas; "" without one."""
         names = self._names or self._lowered()
         wanted = b"\r\n" + name + b":"
         at = names.find(wanted)
@@ -72,12 +72,12 @@ class Response:
 
     @property
     def encoded(self) -> bool:
-        """Whether the answer has a content encoding, which is checked for every answer."""
+        """Return whether the answer has a content encoding, which is checked for every answer."""
         return _ENCODED(self._head) is not None
 
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """All header fields: name and value, unchanged."""
+        """Return the names and values of all header fields, unchanged."""
         pairs = (line.partition(b":") for line in self._head.split(b"\r\n")[1:-2])
         return tuple((name, value.strip()) for name, _, value in pairs)
 
@@ -87,12 +87,12 @@ class Response:
 
 
 class HttpDriver:
-    """A ``Driver`` for HTTP answers, with httptools' callbacks under their own names.
+    """A ``Driver`` for HTTP answers. The callbacks of httptools keep their own names.
 
-    If a list's method suffices, it is the callback itself, so that no Python code runs.
+    A callback that only appends is the method of a list, so that no Python code runs.
 
     Args:
-        largest_bytes: a larger body is not read to its end.
+        largest_bytes: largest size of a body in bytes; a larger body is not read to its end.
 
     Attributes:
         keep_alive: whether another answer may follow.
@@ -102,12 +102,13 @@ class HttpDriver:
         self.keep_alive = False
         self._largest_bytes = largest_bytes
         self._status = self._interim = self._further_bytes = 0
-        self._received = b""  # the bytes with its head
-        # whether there was more than a head and its body: chunks, a head in pieces, a body that is too large
+        self._received = b""  # the bytes with the head
+        # whether there was more than a head and its body: chunks, a head in pieces, or a body that is too
+        # large
         self._mixed = False
         self._parts: list[bytes] = []
         self._awaited: list[None] = [None]
-        # Each answer belongs to a request that waits; an answer without a request is an error.
+        # Each answer belongs to a waiting request. An answer without a request is an error.
         self.on_message_begin = self._awaited.pop
         self.on_body = self._parts.append
         self._parser = httptools.HttpResponseParser(self)
@@ -115,11 +116,11 @@ class HttpDriver:
 
     @property
     def begun(self) -> bool:
-        """Whether any byte of the next answer has arrived."""
+        """Return whether any byte of the next answer has arrived."""
         return bool(self._received)
 
     def receive(self, content: bytes) -> Response | More:
-        """See ``Driver``. Raises ``HttpError``."""
+        """Process received bytes (see ``Driver``). Raises ``HttpError``."""
         if content:
             if self._received:
                 self._take_further(content)
@@ -135,7 +136,7 @@ class HttpDriver:
             self._end()
         if not self._status:
             return MORE
-        # Inlined, because a call costs as much as each of these lines.
+        # These lines are inlined, because a call costs the same time as each of them.
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         if len(body) > self._largest_bytes:
@@ -144,7 +145,8 @@ class HttpDriver:
             head = self._head()
             self._interim, self._further_bytes, self._mixed = 0, 0, False
         else:
-            head = self._received[: len(self._received) - len(body)]  # searching for its end takes longer
+            # searching for its end would take longer
+            head = self._received[: len(self._received) - len(body)]
         answer = Response(self._status, head, body)
         parts.clear()
         self._status = 0
@@ -153,7 +155,7 @@ class HttpDriver:
         return answer
 
     def on_message_complete(self) -> None:
-        """Called by httptools at the end of each message, including interim ones."""
+        """Record the end of a message. httptools calls this for each message, including interim ones."""
         status = self._parser.get_status_code()
         if status >= 200:
             self._status = status
@@ -163,11 +165,11 @@ class HttpDriver:
             self._awaited.append(None)
 
     def on_chunk_header(self) -> None:
-        """Called by httptools at the begin of each chunk."""
+        """Record the begin of a chunk. httptools calls this."""
         self._mixed = True
 
     def _take_further(self, content: bytes) -> None:
-        """A piece after the first may contain more of the head, or exceed the limit."""
+        """Process a piece after the first, which may contain more of the head or exceed the limit."""
         if _HEAD_END not in self._final():
             self._received += content
             if len(self._received) > _LARGEST_HEAD_BYTES:
@@ -178,7 +180,7 @@ class HttpDriver:
             raise self._too_large()
 
     def _end(self) -> None:
-        """The connection ends: the regular end of an answer without a length."""
+        """Process the end of the connection, which is the regular end of an answer without a length."""
         if not self._received:
             raise UnansweredError("connection_lost", "the server closed the connection")
         head = Response(self._parser.get_status_code(), self._head(), b"")
@@ -191,11 +193,11 @@ class HttpDriver:
         self._status, self.keep_alive = head.status, False
 
     def _head(self) -> bytes:
-        """The head alone, from the received bytes."""
+        """Return the head alone from the received bytes."""
         return b"".join(self._final().partition(_HEAD_END)[:2])
 
     def _final(self) -> bytes:
-        """The received bytes without interim answers."""
+        """Return the received bytes without interim answers."""
         received = self._received
         for _ in range(self._interim):
             received = received.partition(_HEAD_END)[2]

@@ -1,4 +1,4 @@
-"""RESP, the protocol of Valkey and Redis, versions 2 and 3: commands out, replies in, by hiredis."""
+"""Builds commands and parses replies of RESP, versions 2 and 3, the protocol of Valkey and Redis."""
 
 from __future__ import annotations
 
@@ -17,47 +17,46 @@ Command = tuple[str | bytes, ...]
 _LINE = b"\r\n"
 _LISTS = (b"*", b"%", b"~", b">", b"|")
 _LIST = re.compile(rb"\r\n[*%~>|](\d{1,20})(?=\r\n)")
-"""The header of a list, map or set, with the number of its values."""
+"""Pattern of the header of a list, map or set, with the number of its values."""
 _HEADER_BYTES = 26
 _MOST_VALUES = 2**20
 _LARGEST_BYTES = 2**29
-"""Limits of one answer: hiredis reserves memory for all values of a list as soon as it has read the
-header."""
+"""Limits of one answer, because hiredis reserves memory for all values of a list after reading the header."""
 
-pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type declares one argument
+pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type hints declare one argument
 
 
 class RespDriver:
     """A ``Driver`` for RESP replies.
 
-    A refusal is an answer: valkey-py's ``valkey.exceptions.ResponseError``. Invalid RESP, and replies without
-    a request, raise ``valkey.exceptions.InvalidResponse``.
+    A refusal is an answer: valkey-py's ``valkey.exceptions.ResponseError``. Invalid RESP and replies without
+    a request raise ``valkey.exceptions.InvalidResponse``.
     """
 
     def __init__(self) -> None:
-        # An incomplete reply is MORE, because hiredis' own sign for it, False, is a reply in RESP3.
+        # An incomplete reply is MORE, because False, which hiredis uses for that, is also a reply in RESP3.
         self._reader = hiredis.Reader(
             protocolError=exceptions.InvalidResponse, replyError=DefaultParser.parse_error, notEnoughData=MORE
         )
         self._replies: list[Any] | None = None
         self._awaited = 1
-        self._begins = True  # with the next byte, an answer
+        self._begins = True  # the next byte begins an answer
         self._may_be_lists = False
-        self._bytes = self._values = 0  # of the answer that is arriving
-        self._last = _LINE  # where the header of a list may have begun
+        self._bytes = self._values = 0  # values of the answer that is arriving
+        self._last = _LINE  # position at which the header of a list may have begun
 
     def command(self, *command: str | bytes) -> bytes:
-        """The bytes of one command, whose reply is the next answer."""
+        """Return the bytes of one command. Its reply is the next answer."""
         self._replies, self._awaited = None, 1
         return pack(command)
 
     def commands(self, commands: Sequence[Command]) -> bytes:
-        """The bytes of several commands; the next answer is the list of their replies."""
+        """Return the bytes of several commands. The next answer is the list of their replies."""
         self._replies, self._awaited = [], len(commands)
         return b"".join(map(pack, commands))
 
     def receive(self, content: bytes) -> Any:
-        """See ``Driver``: a reply, or the list of them."""
+        """Process received bytes (see ``Driver``). Return a reply, or the list of replies."""
         reader = self._reader
         if not content:
             raise EndedError
@@ -69,7 +68,7 @@ class RespDriver:
         reader.feed(content)
         try:
             answer = reader.gets() if self._replies is None else self._all(self._replies)
-        except TypeError as error:  # hiredis' error for a map whose key is a list or a map
+        except TypeError as error:  # error of hiredis for a map whose key is a list or a map
             raise exceptions.InvalidResponse(f"the server's answer is no RESP: {error}") from error
         if answer is MORE:
             self._bytes += len(content)
@@ -85,9 +84,9 @@ class RespDriver:
         return answer
 
     def _count(self, content: bytes) -> None:
-        """Raise ``InvalidResponse`` if an answer's lists announce too many values.
+        """Raises ``InvalidResponse`` if the lists of an answer announce too many values.
 
-        Bytes inside a value that look like a header count, too; no requested answer comes near the limit.
+        Bytes inside a value that look like a header also count. No requested answer comes near the limit.
         """
         seen, at = self._last + content, 0
         for header in _LIST.finditer(seen):

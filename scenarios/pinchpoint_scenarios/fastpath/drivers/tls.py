@@ -1,4 +1,4 @@
-"""TLS of one connection in memory: bytes in, bytes out."""
+"""Encrypts and decrypts one TLS connection in memory: bytes in, bytes out."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import ssl
 from . import MORE, More
 from .http import HttpDriver, HttpError, Response
 
-_RECORD_BYTES = 2**14  # the most plain text of one record (RFC 8446, 5.1)
+_RECORD_BYTES = 2**14  # largest plain text of one record (RFC 8446, 5.1)
 
 
 class Records:
-    """One connection's TLS.
+    """The TLS state of one connection.
 
     Args:
-        context: the TLS settings.
-        host: the host of the expected certificate.
+        context: TLS settings.
+        host: host name of the expected certificate.
 
     Raises:
-        HttpError: ``tls``, here and in every method.
+        HttpError: kind ``tls``; every method may raise it.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
@@ -30,7 +30,7 @@ class Records:
         self._open, self._seal = self._tls.read, self._tls.write
 
     def shake_hands(self, content: bytes) -> bool:
-        """Whether the handshake is complete after these bytes of the server (empty at the begin)."""
+        """Process bytes of the server (empty at the begin), and return whether the handshake is complete."""
         if content:
             self._incoming.write(content)
         try:
@@ -42,11 +42,11 @@ class Records:
         return True
 
     def to_send(self) -> bytes:
-        """Bytes of the handshake to send."""
+        """Return the bytes of the handshake to send."""
         return self._outgoing.read()
 
     def sealed(self, content: bytes) -> bytes:
-        """The encrypted bytes to send."""
+        """Return the encrypted bytes to send."""
         try:
             self._seal(content)
         except ssl.SSLError as error:
@@ -54,7 +54,7 @@ class Records:
         return self._outgoing.read()
 
     def receive(self, content: bytes, driver: HttpDriver) -> Response | More:
-        """Decrypt the received whole records; return the data of one answer."""
+        """Decrypt the received records. Return the data of one answer."""
         sealed = self._incoming
         sealed.write(content)
         answer: Response | More = MORE
@@ -62,13 +62,13 @@ class Records:
             while sealed.pending and answer is MORE:
                 answer = driver.receive(self._open(_RECORD_BYTES))
         except ssl.SSLWantReadError:
-            return MORE  # the next record is not whole yet
+            return MORE  # the next record is not complete yet
         except ssl.SSLError as error:
             raise HttpError("tls", str(error)) from error
         return answer
 
     def unasked(self) -> bool:
-        """Whether more data than the answer has arrived."""
+        """Return whether more data than the answer has arrived."""
         if not self._incoming.pending:
             return False
         try:

@@ -1,4 +1,4 @@
-"""Destinations of crawled documents, one module per kind, behind one contract."""
+"""Lists the destinations of crawled documents, one module per kind."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ KINDS: dict[str, Kind] = {"pinchpoint": Pinchpoint, "opensearch": OpenSearch, "n
 
 
 def service(endpoint: Endpoint, scenario: str, timeout_s: float) -> Service:
-    """The destination of a crawl, for all sessions of this process.
+    """Return the destination of a crawl, for all sessions of this process.
 
     Raises:
-        ScenarioError: its kind is unknown, or its options are invalid.
+        ScenarioError: the kind of the destination is unknown, or its options are invalid.
     """
     kind = endpoint.options.get("kind", "pinchpoint")
     if kind not in KINDS:

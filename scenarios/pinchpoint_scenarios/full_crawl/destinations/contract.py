@@ -1,4 +1,4 @@
-"""The contract of a destination of crawled documents."""
+"""Contract of a destination of crawled documents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Request(NamedTuple):
 
     Attributes:
         outcome: ``ok`` or the name of the failure.
-        start_ns: ``time.perf_counter_ns()`` at its begin.
-        end_ns: the same when it was answered.
+        start_ns: ``time.perf_counter_ns()`` at the begin of the request.
+        end_ns: ``time.perf_counter_ns()`` at the answer.
     """
 
     outcome: str
@@ -25,17 +25,18 @@ class Request(NamedTuple):
 class Destination(Protocol):
     """One session's connection to a destination.
 
-    Every method may raise ``Failure``. A repeated request (after a lost answer or a killed crawler) has the
-    same effect as a single one.
+    Every method may raise ``Failure``. A repeated request, such as after a lost answer or a killed crawler,
+    has the same effect as a single request.
 
     Attributes:
-        takes_documents: False if documents are dropped: none is passed to it, and no stage is recorded.
+        takes_documents: False if documents are dropped. In that case no document is passed to it, and no
+            stage is recorded.
     """
 
     takes_documents: bool
 
     def check(self) -> Mapping[str, Any]:
-        """Connect without changing anything; return facts."""
+        """Connect without changing anything. Returns facts."""
         ...
 
     def reset(self) -> None:
@@ -43,52 +44,52 @@ class Destination(Protocol):
         ...
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Index one document; it replaces the one with the same source and address.
+        """Index one document. It replaces the document with the same source and address.
 
         Raises ``Skipped`` with the reason if it is not a document.
         """
         ...
 
     def remove(self, source: str, url: str) -> None:
-        """Remove one document from the index, if it is there."""
+        """Remove one document from the index, if it exists."""
         ...
 
     def commit(self) -> None:
-        """Make everything added findable."""
+        """Make all added documents searchable."""
         ...
 
     def requests(self) -> Iterable[Request]:
-        """This process's requests with documents of several sessions, each returned once.
+        """Return this process's requests with documents of several sessions, each request once.
 
-        None if each session sends its own requests: then the time of ``add`` is the request's.
+        Returns None if each session sends its own requests. The time of ``add`` is then that of the request.
         """
         ...
 
     def close(self) -> None:
-        """Close connections. Safe to call twice."""
+        """Close the connections. A second call does nothing."""
         ...
 
 
 class Service(Protocol):
-    """The part of a destination that all sessions of one process share. Thread-safe."""
+    """The part of a destination that all sessions of one process share. Several threads may use it."""
 
     def connect(self) -> Destination:
-        """A session's own connection; opened at its first use."""
+        """Return a connection for one session. It is opened at its first use."""
         ...
 
     @property
     def index(self) -> str:
-        """The name of the index; "" if there is only one, or none."""
+        """Return the name of the index; "" if there is only one index or none."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """Most simultaneous requests of this process; None: one per session."""
+        """Return the largest number of simultaneous requests of this process; None: one per session."""
         ...
 
 
 Kind = Callable[[Endpoint, str, float], Service]
-"""(endpoint, scenario's name, limit of a whole request in s) -> service.
+"""Creates the service from endpoint, name of the scenario, and limit of a whole request in seconds.
 
 Raises ``ScenarioError`` if the endpoint's options are invalid.
 """

@@ -1,4 +1,4 @@
-"""``kind: none``: documents are fetched and logged in the crawl database, and go nowhere."""
+"""``kind: none``: documents are fetched and recorded in the crawl database, but not indexed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .contract import Request
 
 
 class NoIndex:
-    """Service and connection in one, because there is no server."""
+    """A destination without a server. It is both the service and the connection."""
 
     limit = None
     index = ""
@@ -20,28 +20,28 @@ class NoIndex:
         del endpoint, scenario, timeout_s
 
     def connect(self) -> NoIndex:
-        """Itself."""
+        """Return this object."""
         return self
 
     def check(self) -> Mapping[str, Any]:
-        """Check the destination, which indexes nothing."""
+        """Return facts about the destination, which indexes nothing."""
         return {"kind": "none"}
 
     def reset(self) -> None:
-        """There is no index."""
+        """Do nothing: there is no index."""
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Nothing: the document has been fetched."""
+        """Do nothing: the document has been fetched."""
 
     def remove(self, source: str, url: str) -> None:
-        """It was nowhere."""
+        """Do nothing: the document was never indexed."""
 
     def commit(self) -> None:
-        """Nothing: there is no index."""
+        """Do nothing: there is no index."""
 
     def requests(self) -> tuple[Request, ...]:
-        """None: each session sends its own requests."""
+        """Return None: each session sends its own requests."""
         return ()
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is no connection."""

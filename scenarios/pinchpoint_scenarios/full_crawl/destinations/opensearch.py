@@ -1,4 +1,4 @@
-"""``kind: opensearch``: an index of OpenSearch or Elasticsearch, filled by ``_bulk`` requests.
+"""``kind: opensearch``: fills an index of OpenSearch or Elasticsearch by ``_bulk`` requests.
 
 =====================  ===================================================================================
 document               ``_id``: the item's key; ``url``, ``source``, ``size_bytes``, and its content
@@ -32,21 +32,22 @@ from ..http import Http
 from ..records import key_of
 from .contract import Request
 
-# Sends documents of many sessions in few requests. While requests are in progress, documents of other
-# sessions queue; the next request takes all of them. So batches grow with the destination's latency, no
-# session waits for a timer, and no thread is needed: one of the waiting sessions sends the batch.
+# Documents of many sessions are sent in few requests. While requests are in progress, documents of other
+# sessions queue, and the next request takes all of them. Batches therefore grow with the latency of the
+# destination, no session waits for a timer, and no thread is needed: one of the waiting sessions sends the
+# batch.
 
 T = TypeVar("T")
 
 REQUESTS = 4
-"""Simultaneous requests of one process."""
+"""Number of simultaneous requests of one process."""
 _LONGEST = 500
-_LARGEST_BYTES = 8 * 2**20  # a request's usual limit is 100 MB; the rule of thumb for good speed is 5 to 15
+_LARGEST_BYTES = 8 * 2**20  # a request is usually limited to 100 MB; 5 to 15 MB are recommended for speed
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting(Generic[T]):
-    """One session's entry. Its ``turn`` comes when it is done, or when it must send ``batch``."""
+    """The entry of one session. Its ``turn`` comes when the entry is done, or when it must send ``batch``."""
 
     entry: T
     size_bytes: int
@@ -56,12 +57,12 @@ class _Waiting(Generic[T]):
 
 
 class Batches(Generic[T]):
-    """Gathers entries into batches.
+    """Collects entries in batches.
 
     Args:
-        send: sends a batch; returns the failure of each entry, or None, in the same order. Raises ``Failure``
-            if the whole request failed.
-        requests: most simultaneous requests.
+        send: sends a batch and returns the failure of each entry, or None, in the same order. Raises
+            ``Failure`` if the whole request failed.
+        requests: largest number of simultaneous requests.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Batches(Generic[T]):
         self._lock = threading.Lock()
 
     def add(self, entry: T, size_bytes: int) -> None:
-        """Send an entry; returns when it was accepted. Raises its ``Failure``."""
+        """Send an entry. Returns when it was accepted. Raises its ``Failure``."""
         mine = _Waiting(entry, size_bytes)
         with self._lock:
             self._queue.append(mine)
@@ -87,7 +88,7 @@ class Batches(Generic[T]):
             raise mine.failure
 
     def _appoint(self) -> None:
-        """Let the first waiting session send the batch; call it with the lock, when something waits."""
+        """Let the first waiting session send the batch. The caller has the lock, and an entry is waiting."""
         first = self._queue[0]
         size_bytes = 0
         while self._queue and len(first.batch) < _LONGEST:
@@ -104,7 +105,7 @@ class Batches(Generic[T]):
         except Failure as failure:
             for waiting in batch:
                 waiting.failure = failure
-        except BaseException as error:  # the session that sends the batch has ended
+        except BaseException as error:  # the session that should send the batch has ended
             for waiting in batch:
                 waiting.failure = Failure("connection_lost", f"{type(error).__name__}: {error}")
             raise
@@ -119,7 +120,7 @@ class Batches(Generic[T]):
 
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may delete it"
-"""The mark in the index's ``_meta``: only an index with it is ever deleted."""
+"""Mark in ``_meta`` of an index. Only an index with the mark is ever deleted."""
 _NAME_LONGEST_BYTES = 255
 _NOT_IN_A_NAME = frozenset('\\/*?"<>| ,#:')
 _CREATED = {
@@ -141,13 +142,14 @@ _PERMANENT_FROM, _PERMANENT_TO = 400, 500
 
 
 class OpenSearch:
-    """One index; the sessions of a process share its bulk requests.
+    """One index. All sessions of a process share its bulk requests.
 
     Args:
-        endpoint: its URL is the server's, and names the index if it has a path (``http://os1:9200/crawl``);
-            options ``user`` and ``password``, ``token`` (a bearer token) or ``api_key``, and ``pipeline``.
-        scenario: names the index if the URL does not: ``pinchpoint_NAME``.
-        timeout_s: limit of a whole request.
+        endpoint: endpoint of the server. A path in its URL names the index (``http://os1:9200/crawl``).
+            Options are ``user`` and ``password``, ``token`` (a bearer token) or ``api_key``, and
+            ``pipeline``.
+        scenario: name of the scenario; without a path in the URL, the index is ``pinchpoint_NAME``.
+        timeout_s: time limit of a whole request in seconds.
     """
 
     limit = REQUESTS
@@ -166,11 +168,11 @@ class OpenSearch:
         self._reported: deque[Request] = deque()
 
     def connect(self) -> OpenSearchIndex:
-        """A session's connection to the shared index."""
+        """Return a session's connection to the shared index."""
         return OpenSearchIndex(self)
 
     def http(self) -> Http:
-        """A new connection."""
+        """Return a new HTTP connection."""
         return Http(self._url, timeout_s=self._timeout_s, headers=self._headers)
 
     def index_document(self, source: str, url: str, content: bytes) -> None:
@@ -192,7 +194,7 @@ class OpenSearch:
         self._batches.add(lines, len(lines))
 
     def _send(self, entries: Sequence[bytes]) -> list[Failure | None]:
-        """One request; several if the server or a proxy refuses its size."""
+        """Send a batch as one request, or as several if the server or a proxy refuses its size."""
         try:
             return self._sent(entries)
         except Failure as failure:
@@ -202,14 +204,14 @@ class OpenSearch:
         return self._parts(entries[:half]) + self._parts(entries[half:])
 
     def _parts(self, entries: Sequence[bytes]) -> list[Failure | None]:
-        """A part of a batch: if its request fails, each of its entries has the failure."""
+        """Send a part of a batch. If its request fails, each of its entries has the failure."""
         try:
             return self._send(entries)
         except Failure as failure:
             return [failure] * len(entries)
 
     def _sent(self, entries: Sequence[bytes]) -> list[Failure | None]:
-        # At most REQUESTS calls at a time, so that there are never more connections.
+        # At most REQUESTS calls run at a time, so there are never more connections.
         http = self._bulk.pop() if self._bulk else self.http()
         outcome, start_ns = OK, time.perf_counter_ns()
         try:
@@ -225,12 +227,12 @@ class OpenSearch:
         return _failures(answer.body, len(entries))
 
     def requests(self) -> Iterator[Request]:
-        """The bulk requests that have ended, each returned once."""
+        """Return the bulk requests that have ended, each once."""
         while self._reported:
             yield self._reported.popleft()
 
     def close(self) -> None:
-        """Close the connections for unused bulk requests. Safe to call twice."""
+        """Close the connections for unused bulk requests. A second call does nothing."""
         while self._bulk:
             self._bulk.pop().close()
 
@@ -246,7 +248,7 @@ class OpenSearchIndex:
         self._http = shared.http()
 
     def check(self) -> Mapping[str, Any]:
-        """Server, version, and whether the index may become ours."""
+        """Return server and version. Raises ``Failure`` if the index belongs to another program."""
         about = _object(self._http.request("GET", "/").body)
         version = about.get("version") or {}
         self._may_be_ours()
@@ -257,34 +259,37 @@ class OpenSearchIndex:
         }
 
     def reset(self) -> None:
-        """Delete the index, if it exists and is ours, and create it anew."""
+        """Delete the index, if it exists and has the mark, and create it again."""
         if self._may_be_ours():
             self._http.request("DELETE", self._path, accept=(_MISSING,))
         body = json.dumps({"mappings": _CREATED}).encode()
         self._http.request("PUT", self._path, body=body)
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Have one document indexed."""
+        """Index one document."""
         self._shared.index_document(source, url, content)
 
     def remove(self, source: str, url: str) -> None:
-        """Have one document deleted."""
+        """Delete one document."""
         self._shared.delete_document(source, url)
 
     def commit(self) -> None:
-        """Make everything added findable."""
+        """Make all added documents searchable."""
         self._http.request("POST", f"{self._path}/_refresh")
 
     def requests(self) -> Iterator[Request]:
         return self._shared.requests()
 
     def close(self) -> None:
-        """Close connections. Safe to call twice."""
+        """Close the connections. A second call does nothing."""
         self._http.close()
         self._shared.close()
 
     def _may_be_ours(self) -> bool:
-        """Whether the index exists and is ours; raises ``Failure`` if it is not ours."""
+        """Return whether the index exists and has the mark.
+
+        Raises ``Failure`` if it exists without the mark.
+        """
         answer = self._http.request("GET", f"{self._path}/_mapping", accept=(_MISSING,))
         if answer.status == _MISSING:
             return False
@@ -304,7 +309,7 @@ def _line(content: Mapping[str, Any]) -> bytes:
 
 
 def _text(content: bytes) -> str | None:
-    """The content if it is text, else None."""
+    """Return the content if it is text, else None."""
     if b"\0" in content:
         return None
     try:
@@ -324,7 +329,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _failures(body: bytes, entries: int) -> list[Failure | None]:
-    """The failure of each entry of a bulk request, or None."""
+    """Return the failure of each entry of a bulk request, or None."""
     items = _object(body).get("items")
     if not isinstance(items, list) or len(items) != entries:
         raise Failure("bad_answer", f"the bulk answer has not {entries} items", permanent=True)
@@ -358,7 +363,7 @@ def _login(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _check_name(endpoint: Endpoint, name: str) -> None:
-    """An index's name is lower-case, and has few special characters (REST reference, create index)."""
+    """Raises if the name of an index is not lower-case, or has special characters that are not allowed."""
     broken = name != name.lower() or name[0] in "-_+" or name in (".", "..") or _NOT_IN_A_NAME & set(name)
     if broken or len(name.encode()) > _NAME_LONGEST_BYTES:
         raise ScenarioError(

@@ -1,7 +1,8 @@
-"""``kind: pinchpoint``: the project's own content-processing and index service, on one host or several.
+"""``kind: pinchpoint``: uses Pinchpoint's own content-processing and index service on one or more hosts.
 
-Of several hosts each has a part of the index. A document goes to the host that has the least to do. A later
-one of the same address may go to another host: the commit at the end of a crawl keeps the newest.
+Each of several hosts has a part of the index. A document goes to the host with the least work. A later
+document with the same address may go to another host, and the commit at the end of a crawl keeps the newest
+one.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _NO_DOCUMENT = 415
 _LONGEST_REASON = 200
 _AT_A_TIME = 100_000
 _AVOIDED_S = 2.0
-"""For this time after a failure a host gets documents only if all others failed, too."""
+"""Seconds after a failure in which a host gets documents only if all other hosts failed, too."""
 
 
 class Balance:
-    """Which host the next document goes to. Shared by the sessions of a process.
+    """Chooses the host of the next document. The sessions of a process share it.
 
     Args:
-        hosts: the hosts' places, ``host:port``.
+        hosts: addresses of the hosts, ``host:port``.
     """
 
     def __init__(self, hosts: Sequence[str]) -> None:
@@ -40,9 +41,10 @@ class Balance:
 
     @contextmanager
     def next(self) -> Iterator[str]:
-        """The host that processes the fewest documents of this process, for one document.
+        """Take the host that processes the fewest documents of this process, for one document.
 
-        The one of equals that was sent fewer documents; one that has just failed comes last.
+        Of several such hosts, the one that was sent fewer documents is taken. A host that has just failed
+        comes last.
         """
         host = min(self.hosts, key=self._rank)
         self._in_progress[host] += 1
@@ -61,12 +63,12 @@ class Balance:
 
 
 class Pinchpoint:
-    """The service: every session has a connection of its own to each host.
+    """The service. Every session has a connection of its own to each host.
 
     Args:
-        endpoint: the endpoint ``search``; its URL may name several hosts (``http://app3:8200,app4:8200``).
-        scenario: ignored: a farm's index holds one crawl.
-        timeout_s: limit of a whole request.
+        endpoint: endpoint ``search``. Its URL may contain several hosts (``http://app3:8200,app4:8200``).
+        scenario: ignored, because the index of a farm contains one crawl.
+        timeout_s: time limit of a whole request in seconds.
     """
 
     limit = None
@@ -79,7 +81,7 @@ class Pinchpoint:
         self._balance = Balance(urlsplit(endpoint.url).netloc.split(","))
 
     def connect(self) -> PinchpointIndex:
-        """A session's own connections."""
+        """Return a session's connections."""
         return PinchpointIndex(self._endpoint, self._balance, self._timeout_s)
 
 
@@ -101,7 +103,7 @@ class PinchpointIndex:
         self._each = tuple(self._hosts.values())
 
     def check(self) -> Mapping[str, Any]:
-        """What the service says about itself; by host where there are several."""
+        """Return the facts that the service reports; with several hosts, by host."""
         found = {}
         for host, http in self._hosts.items():
             try:
@@ -117,7 +119,7 @@ class PinchpointIndex:
             http.request("POST", "/reset")
 
     def add(self, source: str, url: str, content: bytes) -> None:
-        """Send one document for processing and indexing; raises ``Skipped`` if it is not a document."""
+        """Send one document for processing and indexing. Raises ``Skipped`` if it is not a document."""
         target = "/documents?" + urlencode({"url": url, "source": source})
         with self._balance.next() as host:
             answer = self._hosts[host].request("POST", target, body=content, accept=(_NO_DOCUMENT,))
@@ -130,18 +132,18 @@ class PinchpointIndex:
             http.request("POST", "/remove?" + urlencode({"url": url, "source": source}))
 
     def commit(self) -> None:
-        """Make everything added findable; of documents with the same address on several hosts, the newest."""
+        """Make all added documents searchable. Of several documents with one address, the newest is kept."""
         for http in self._each:
             http.request("POST", "/commit")
         if len(self._each) > 1:
             self._keep_newest()
 
     def requests(self) -> tuple[Request, ...]:
-        """None: each session sends its own requests."""
+        """Return None: each session sends its own requests."""
         return ()
 
     def close(self) -> None:
-        """Close the connections. Safe to call twice."""
+        """Close the connections. A second call does nothing."""
         for http in self._each:
             http.close()
 
@@ -166,7 +168,7 @@ def _added(http: Http) -> dict[str, int]:
 
 
 def _asked(http: Http, path: str) -> dict[str, Any]:
-    """The object that the service answers."""
+    """Send a request and return the object in the answer."""
     try:
         result = json.loads(http.request("GET", path).body)
     except Skipped as too_large:
@@ -177,7 +179,7 @@ def _asked(http: Http, path: str) -> dict[str, Any]:
 
 
 def _reason(body: bytes) -> str:
-    """The reason as text that any database accepts: characters outside of printable ASCII are escaped."""
+    """Return the reason as text that any database accepts: non-ASCII and control characters are escaped."""
     try:
         result = json.loads(body)["reason"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The SQL of the crawl database, one module per kind of server."""
+"""Lists the SQL of the crawl database, one module per kind of server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIALECTS: dict[str, CrawlSql] = {POSTGRESQL: postgresql.SQL, MSSQL: tsql.SQL, MY
 """Kind of server -> its statements."""
 _BY_ODBC = frozenset({MYSQL, MSSQL})
 _LEAST_LEVEL = 140
-"""SQL Server 2017's: OPENJSON takes 130, STRING_AGG that version."""
+"""Compatibility level of SQL Server 2017. OPENJSON needs level 130, and STRING_AGG needs this version."""
 _LEAST_MARIADB = 10, 6
 _ALLOWED = (
     "postgresql://, mysql+odbc:// (MariaDB 10.6 and later), or mssql+odbc:// (SQL Server 2017 and later), "
@@ -28,7 +28,7 @@ _ALLOWED = (
 
 
 def known(endpoint: Endpoint) -> None:
-    """Raise ``ScenarioError`` if an endpoint's URL shows that a crawl cannot use it."""
+    """Raises ``ScenarioError`` if the URL of an endpoint shows that a crawl cannot use it."""
     scheme = endpoint.url.partition("://")[0]
     if scheme in ("postgresql", "postgres"):
         return
@@ -43,7 +43,10 @@ def known(endpoint: Endpoint) -> None:
 
 
 def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
-    """The statements for a kind of server over ODBC; raises ``ScenarioError`` for an unsupported kind."""
+    """Return the statements for a kind of server over ODBC.
+
+    Raises ``ScenarioError`` for an unsupported kind.
+    """
     if kind not in _BY_ODBC:
         raise ScenarioError(
             f"endpoint {endpoint.name}: a crawl database on a server of kind {kind} is not driven by ODBC; "
@@ -53,7 +56,7 @@ def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
 
 
 def too_old(kind: str, facts: Mapping[str, Any]) -> str:
-    """Why a server over ODBC, as described by ``check``, cannot have a crawl database; "" if it can."""
+    """Return why a server over ODBC, described by ``check``, cannot have a crawl database; "" if it can."""
     if kind == MSSQL:
         level = int(facts["settings"].get("compatibility_level", _LEAST_LEVEL))
         if level >= _LEAST_LEVEL:

@@ -1,12 +1,12 @@
-"""The crawl database on MariaDB (10.6 and later, for SKIP LOCKED).
+"""Statements of the crawl database for MariaDB (10.6 and later, for SKIP LOCKED).
 
-No statement of these servers changes two tables or returns changed rows, so a single PostgreSQL statement
-becomes a script here: its first part sets variables of the connection from the parameters, its second part is
-a block that does everything in one transaction, unless it is part of a longer one. Each part is one message.
+No statement of MariaDB changes two tables or returns changed rows. A single PostgreSQL statement is therefore
+a script here. Its first part sets variables of the connection from the parameters. Its second part is a block
+that does everything in one transaction, unless it is part of a longer one. Each part is one message.
 
-An item is locked by its row (READ COMMITTED), past rows that others have locked. Times are UTC. Keys are
-text: of 150 such digests a column of the server's own type UUID took 107, in silence (10.11.19). What is
-there already is left alone by ON DUPLICATE KEY: INSERT IGNORE would pass over every other error, too.
+An item is locked by its row (READ COMMITTED), and rows that others have locked are skipped. Times are UTC.
+Keys are text, because a column of the server's type UUID silently took only 107 of 150 such digests
+(10.11.19). ON DUPLICATE KEY keeps existing rows; INSERT IGNORE would also ignore every other error.
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -45,7 +45,7 @@ _WORDS = Words(
     now="UTC_TIMESTAMP(6)",
     never=_NEVER,
     kept=" ON DUPLICATE KEY UPDATE queue.id = queue.id",
-    # TRUNCATE would commit: a new cycle without sources would end at once.
+    # TRUNCATE would commit, and a new cycle without sources would end at once.
     empties="DELETE FROM",
     whole="signed",
     truth="COALESCE({}, 0)".format,
@@ -67,12 +67,12 @@ _GREET = f"""SET SESSION collation_connection = utf8mb4_bin, SESSION innodb_lock
 
 
 def _block(variables: str, steps: str, answer: str = "") -> str:
-    """A script whose steps are one transaction, unless the connection is in a transaction already.
+    """Return a script whose steps are one transaction, unless the connection is in a transaction already.
 
     Args:
         variables: ``@name = $1, ...``.
-        steps: declarations and statements, each ended.
-        answer: the query for its rows, outside of the transaction.
+        steps: declarations and statements, each with its end.
+        answer: query for the rows, outside of the transaction.
     """
     given = f"{answer};" if answer else ""
     return f"""SET {variables}
@@ -200,4 +200,4 @@ END""",
     ),
     "",
 )
-"""The statements of ``CrawlSql``."""
+"""Statements of ``CrawlSql``."""

@@ -1,4 +1,4 @@
-"""The statements of the crawl database that differ between servers in a few words only."""
+"""Statements of the crawl database that differ between servers only in a few words."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _COLUMNS = {
-    # The key is a digest of source and url, because a url can be longer than an index entry may be.
+    # The key is a digest of source and URL, because a URL can be longer than an index entry.
     "queue": "id numbered, key uuid!, source name!, kind word!, leaf bool!, url text!, detail text!, "
     "version exact!, identity identity!, cycle int!, holder uuid, held_until lease, taken moment",
     "history": "key uuid!, source name!, kind word!, url text!, state word!, reason line!, attempts int!, "
@@ -32,14 +32,14 @@ _KEYS = {
     "cycle": "number",
     "holds": "source, host",
 }
-"""Table -> its primary key, where that is the same on every server."""
+"""Table -> its primary key, if it is the same on every server."""
 ITEM = "key uuid, kind word, url text, detail text, version text, identity identity"
-"""A found item, in a JSON array of such objects."""
+"""Columns of a found item in a JSON array of objects."""
 DONE = (
     "id bigint, state word, reason line, attempts int, bytes bigint, latency_s float, index_s float, "
     "version text, address text, ago_s float, grants json, targets json, failures json"
 )
-"""The result of an item, in a JSON array of such objects."""
+"""Columns of the result of an item in a JSON array of objects."""
 GRANT, TARGET, FAILURE = (
     "principal text, rights text, allowed bool",
     "target uuid, url text",
@@ -49,35 +49,36 @@ GRANT, TARGET, FAILURE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """A server's own words for the open parts of portable statements.
+    """The words of a server for the open parts of portable statements.
 
     Attributes:
         quoted: names of columns and tables that are keywords -> their quoted form.
         types: type of a column or JSON member -> its name.
         casts: type of a parameter -> its placeholder, with ``{}`` for its number; None: parameters become
             variables of their type.
-        keys: further tables' keys, as a part of CREATE TABLE.
-        storage: table -> text after its columns; "": all other tables.
-        indexes: further indexes.
-        now: the present time, in UTC if it has no zone.
+        keys: keys of further tables, as a part of CREATE TABLE.
+        storage: table -> text after its columns; "": for all other tables.
+        indexes: statements that create further indexes.
+        now: current time, in UTC if it has no zone.
         never: a time before all others.
-        true: the truth value.
+        true: truth value.
         by_row: text after a table whose rows are changed one by one.
         exact: text after a text that is compared exactly.
         kept: text at the end of an insert into the queue that keeps existing rows.
-        unqueued: a condition for known items (``h``): not in the queue; for servers without ``kept``.
+        unqueued: condition that a known item (``h``) is not in the queue; for servers without ``kept``.
         looked_up: text at the end of an insert that joins a list row by row.
-        queued: whether the queue has rows.
-        empties: how to remove all rows of a table.
-        whole: the type of a sum.
+        queued: query whether the queue has rows.
+        empties: statement that removes all rows of a table.
+        whole: type of a sum.
         key_as_text: a key as text, for ``{}``.
-        truth: a condition as a value, which is not NULL.
-        later: the time this many seconds from now.
-        seconds: the seconds between two times.
-        second: the second in which a moment lies.
-        rows: of JSON (an expression), by an alias, with columns as (name as written, type as written).
-        values: of a JSON array, of a type as written, as a query.
-        json_object: of two columns, as text.
+        truth: a condition as a value that is not NULL.
+        later: expression for the time a number of seconds from now.
+        seconds: expression for the seconds between two times.
+        second: expression for the second that contains a time.
+        rows: returns SQL for the rows of a JSON expression, with an alias and with columns (name as written,
+            type as written).
+        values: returns a query for the values of a JSON array, with a type as written.
+        json_object: returns SQL for a JSON object of two columns, as text.
         windowed: whether percentiles are window functions; otherwise they are aggregates.
     """
 
@@ -109,11 +110,11 @@ class Words:
     windowed: bool = True
 
     def name(self, name: str) -> str:
-        """A column's or table's name, as it is written there."""
+        """Return the name of a column or table as written for this server."""
         return self.quoted.get(name, name)
 
     def columns(self, given: str) -> list[tuple[str, str]]:
-        """(name, type) of each of ``name type, ...``, as they are written there."""
+        """Return name and type of each column in ``name type, ...``, as written for this server."""
         result = []
         for each in given.split(", "):
             name, kind = each.split(" ")
@@ -121,15 +122,18 @@ class Words:
         return result
 
     def given(self, json: str, alias: str, columns: str) -> str:
-        """The objects of a JSON array as rows; ``columns``: ``name type, ...``."""
+        """Return SQL for the objects of a JSON array as rows. ``columns`` is ``name type, ...``."""
         return self.rows(json, alias, self.columns(columns))
 
     def listed(self, json: str, kind: str) -> str:
-        """The values of a JSON array, as a query."""
+        """Return a query for the values of a JSON array."""
         return self.values(json, self.types[kind])
 
     def bound(self, signature: str, text: str) -> str:
-        """A statement with parameters ``:name``; ``signature``: ``name type, ...`` in their order."""
+        """Return a statement with parameters ``:name``.
+
+        ``signature`` is ``name type, ...`` in their order.
+        """
         parameters = [each.split(" ") for each in signature.split(", ")]
         begin, written = "", {name: f"@{name}" for name, _ in parameters}
         if self.casts is None:
@@ -143,11 +147,12 @@ class Words:
 
 
 def added(words: Words, cycle: str, source: str, items: str, only: str = "") -> str:
-    """Puts items into the queue.
+    """Return SQL that adds items to the queue.
 
-    What is in the queue as the statement begins is left alone even while whoever crawled it is moving it to
-    the history: to wait for that, and find it gone, would be to crawl it twice; and two who move what the
-    other one found would wait for each other for ever.
+    Items that are in the queue at the begin of the statement are not changed, even while the session that
+    crawled them moves them to the history. If the statement waited for that session and found the item gone,
+    the item would be crawled twice. Two sessions that each move what the other one found would wait for each
+    other for ever.
     """
     key, its_cycle, identity = map(words.name, ("key", "cycle", "identity"))
     return f"""
@@ -163,12 +168,12 @@ def added(words: Words, cycle: str, source: str, items: str, only: str = "") -> 
 
 
 def same(words: Words) -> str:
-    """Whether a document (``h``) is known in the version that was found (``given``)."""
+    """Return the condition that a document (``h``) is known in the version that was found (``given``)."""
     return f"h.state IN ('ok', 'skipped') AND given.version <> '' AND h.version = given.version{words.exact}"
 
 
 def taken(words: Words, queue: str) -> str:
-    """The rows of ``CrawlSql.take`` for the taken rows: ``t`` in ``queue``."""
+    """Return SQL for the rows of ``CrawlSql.take``: ``t`` are the taken rows in ``queue``."""
     key, cycle, identity = map(words.name, ("key", "cycle", "identity"))
     return f"""
     SELECT t.id, t.{cycle}, {words.key_as_text.format(f"t.{key}")}, t.source, t.kind, t.url, t.detail,
@@ -198,13 +203,14 @@ def _created(words: Words) -> tuple[str, ...]:
     )
 
 
-def portable(words: Words) -> dict[str, Any]:  # a dictionary: what a server says in its own way replaces some
-    """The statements of ``CrawlSql``, except those that differ on each server."""
+# a dictionary, because a server replaces some of the statements
+def portable(words: Words) -> dict[str, Any]:
+    """Return the statements of ``CrawlSql``, except those that differ on each server."""
     w, bound = words, words.bound
     key, cycle, identity = map(w.name, ("key", "cycle", "identity"))
 
     def queued_again(kind: str, leaf: str, condition: str, order: str = "") -> str:
-        """Queues known items that are not in the queue."""
+        """Return SQL that queues known items that are not in the queue."""
         return f"""
     INSERT INTO our.queue ({cycle}, {key}, source, kind, leaf, url, detail, version, {identity})
     SELECT :cycle, h.{key}, h.source, {kind}, {leaf}, h.url, h.detail, '', h.{identity} FROM our.history AS h

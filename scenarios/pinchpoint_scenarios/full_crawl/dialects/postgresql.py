@@ -1,4 +1,4 @@
-"""The crawl database on PostgreSQL (10 and later, for identity columns)."""
+"""Statements of the crawl database for PostgreSQL (10 and later, for identity columns)."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
@@ -22,7 +22,7 @@ _WORDS = Words(
         "lease": "timestamptz NOT NULL DEFAULT '-infinity'",
         "stamp": "timestamptz NOT NULL DEFAULT clock_timestamp()",
     },
-    # Of types that the fast path binds: numbers, truth values, text. Lists are JSON, as text.
+    # Parameters have the types that the fast path binds: numbers, truth values, text. Lists are JSON text.
     casts={
         "uuid": "{}::text::uuid",
         "json": "{}::text::json",
@@ -33,8 +33,8 @@ _WORDS = Words(
         "name": "{}::text",
         "text": "{}::text",
     },
-    # An item is locked, leased and counted by its id. The lease is in no index: taking an item changes none
-    # (HOT).
+    # An item is locked, leased and counted by its id. The lease is not part of an index, so taking an item
+    # changes no index (HOT).
     keys={"queue": ", UNIQUE (key)", "access": ", PRIMARY KEY (key, principal, rights, allowed)"},
     storage={"queue": " WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)"},
     indexes=("CREATE INDEX history_identity ON our.history (source, identity) WHERE identity <> ''",),
@@ -54,14 +54,15 @@ _WORDS = Words(
     json_object="coalesce(json_object_agg({}, {})::text, '{{}}')".format,
     windowed=False,
 )
-# A statement finds few rows, by an index. It is planned once, maybe while a table is so small that reading
-# all of it would be faster, and used on when it is large.
+# A statement finds few rows by an index. It is planned once, perhaps while a table is so small that a full
+# scan would be faster, and the plan is still used when the table is large.
 _GREET = """
     SELECT set_config(name, 'off', false) FROM pg_settings
     WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit')"""
-# Who asks for more has finished what it had: what the queue still calls its own it took without hearing so,
-# or could not finish. Items are of one turn: what is found in a batch is noted for the source of all of it.
-# OFFSET prevents that a turn is read twice, and LIMIT that the turns after it are read.
+# A session that asks for more items has finished its last ones. If the queue still has items of this session,
+# the session took them without receiving the answer, or could not finish them. All items are of one turn,
+# because items found in a batch are recorded for its source. OFFSET prevents that a turn is read twice, and
+# LIMIT that later turns are read.
 _TAKE = f"""
     WITH taken AS (
         UPDATE queue
@@ -80,8 +81,8 @@ _TAKE = f"""
             LIMIT 1)::int8[])
         RETURNING id, cycle, key, source, kind, url, detail, version, identity)
     {taken(_WORDS, "taken AS t")}"""
-# All tables stand in the WITH, in the order in which they are to be locked: those of its main part a prepared
-# statement locks first.
+# All tables are in the WITH clause, in the order in which they must be locked, because a prepared statement
+# first locks the tables of its main part.
 _FINISH = f"""
     WITH given AS (SELECT * FROM {_WORDS.given("$2::text::json", "item", DONE)}),
         gone AS (DELETE FROM queue WHERE id IN (SELECT id FROM given) AND holder = $1::text::uuid
@@ -153,4 +154,4 @@ SQL = within(
     ),
     "",
 )
-"""The statements of ``CrawlSql``."""
+"""Statements of ``CrawlSql``."""

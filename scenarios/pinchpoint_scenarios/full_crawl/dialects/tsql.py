@@ -1,14 +1,14 @@
-"""The crawl database on SQL Server (2017 and later, for STRING_AGG): the same tables, the same steps.
+"""Statements of the crawl database for SQL Server (2017 and later, for STRING_AGG).
 
-Every statement is a batch: parameters are bound to variables first, in the order of ``CrawlSql``. Lists
-travel as one JSON array of objects or values. Row locks that others hold are passed over (READPAST), what is
-chosen is locked at once (UPDLOCK), and row by row (ROWLOCK): with page locks, two sessions would wait for
-each other at the queue's head. A place among a source's workers is an application lock of the connection.
+Every statement is a batch: parameters are first bound to variables, in the order of ``CrawlSql``. Lists are
+one JSON array of objects or values. Row locks of others are skipped (READPAST), and chosen rows are locked at
+once (UPDLOCK) and one by one (ROWLOCK). With page locks, two sessions would wait for each other at the head
+of the queue. A place among a source's workers is an application lock of the connection.
 
-A connection there looks names up in its user's schema, not in one it chooses: every table is written with
-``OURS`` before it, for which the schema's name is put (``within``).
+SQL Server looks names up in the schema of the user and not in one that the connection chooses. Therefore
+``OURS`` stands before every table, and is replaced by the name of the schema (``within``).
 
-No SQL Server has run these statements yet: they are parsed by the tests.
+The statements have not run on a SQL Server yet; tests parse them.
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -19,14 +19,19 @@ from .contract import CrawlSql
 from .portable import DONE, FAILURE, GRANT, ITEM, TARGET, Words, added, portable, same, taken
 
 _BINARY = "COLLATE Latin1_General_100_BIN2"
-"""As the other servers compare text; many a database here takes A for a, and OPENJSON's columns are as it."""
+"""Collation that compares text as the other servers do. Many databases treat A and a as equal, and so do
+OPENJSON's columns."""
 _LEFT = "(SELECT MIN(id) FROM our.queue WITH (INDEX(queue_id)))"
-"""Of the queue; NULL where it is empty. Read in the order in which items come to it: who waits for one that
-was just crawled goes on to what was found in it, which by any other order may lie behind him."""
+"""The next item of the queue; NULL if it is empty. Items are read in the order in which they were added. A
+session that waits for an item that was just crawled then continues with the items found in it. In another
+order, these could come before its position."""
 
 
 def _later(seconds: str) -> str:
-    """The moment this many seconds, a float, from now; a month of milliseconds is too long for an int."""
+    """Return the time a number of seconds (a float) from now.
+
+    A month in milliseconds is too long for an int.
+    """
     return f"""DATEADD(second, FLOOR({seconds}),
             DATEADD(millisecond, ({seconds} - FLOOR({seconds})) * 1000, SYSUTCDATETIME()))"""
 
@@ -55,9 +60,9 @@ _WORDS = Words(
     keys={},
     storage={},
     indexes=(
-        # A key that is there already is passed over, not an error: two sessions may find the same link at
-        # once. Clustered by it: of any other index that passes keys over, an insert locks the range up to
-        # the next one.
+        # An existing key is skipped and is no error, because two sessions may find the same link at once. The
+        # index is clustered by the key: with any other index that skips keys, an insert locks the range up to
+        # the next key.
         "CREATE UNIQUE CLUSTERED INDEX queue_key ON our.queue ([key]) WITH (IGNORE_DUP_KEY = ON)",
         "CREATE UNIQUE INDEX queue_id ON our.queue (id)",
         "CREATE INDEX history_identity ON our.history (source, [identity])",
@@ -68,7 +73,8 @@ _WORDS = Words(
     by_row=" WITH (ROWLOCK, UPDLOCK)",
     exact=f" {_BINARY}",
     unqueued=" AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.[key] = h.[key])",
-    # One by one, as in all that joins a list: reading a whole table would wait for what others lock.
+    # Rows are read one by one, as in all joins with a list: reading a whole table would wait for locks of
+    # others.
     looked_up=" OPTION (LOOP JOIN)",
     queued=f"{_LEFT} IS NOT NULL",
     truth="CASE WHEN {} THEN 1 ELSE 0 END".format,
@@ -208,4 +214,4 @@ SQL = CrawlSql(
     WHERE h.kind = 'document' AND h.cycle < @cycle AND h.seen < @cycle AND {same(_WORDS)}""",
     }
 )
-"""The statements of ``CrawlSql``."""
+"""Statements of ``CrawlSql``."""

@@ -1,5 +1,6 @@
-"""A SharePoint farm's own crawl, started, watched and stopped by a PowerShell script (``drive: native``).
+"""Runs a SharePoint farm's own crawl by a PowerShell script: starts, watches and stops the crawl.
 
-``drive.py`` is full-crawl's code for this case; ``session.py`` watches; ``crawler.py`` queries the farm over
-a ``link.py``: ``ssh.py`` or ``winrm.py``; ``progress.py`` and ``crawl_log.py`` convert counts and messages.
+``drive.py`` is the scenario full-crawl for this case. ``session.py`` watches the crawl. ``crawler.py``
+queries the farm over a ``link.py``, which is ``ssh.py`` or ``winrm.py``. ``progress.py`` and ``crawl_log.py``
+convert counts and messages.
 """

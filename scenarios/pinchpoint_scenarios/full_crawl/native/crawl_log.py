@@ -1,6 +1,6 @@
 """Reads SharePoint's crawl log.
 
-Microsoft documents the tables, but not the names of their columns: a column is used if its name is
+Microsoft documents the tables but not the names of their columns. A column is used if its name is
 unambiguous; otherwise the figure is not measured.
 """
 
@@ -16,11 +16,11 @@ _LATENCY = re.compile(r"repository.*latency|latency.*repository", re.IGNORECASE)
 _MESSAGE = re.compile(r"message", re.IGNORECASE)
 _COUNT = re.compile(r"count", re.IGNORECASE)
 _NAMED = re.compile(r"name", re.IGNORECASE)
-_LONGEST = 200  # characters of a message that are kept
+_LONGEST = 200  # largest number of characters of a message that are kept
 
 
 def latency_s(history: Iterable[Row]) -> float | None:
-    """The mean repository latency of a crawl (its table: GetCrawlHistory); None: not measured.
+    """Return the mean repository latency of a crawl in seconds, from GetCrawlHistory; None: not measured.
 
     The crawl history shows it in milliseconds.
     """
@@ -29,7 +29,7 @@ def latency_s(history: Iterable[Row]) -> float | None:
 
 
 def latency_missing(history: Iterable[Row]) -> str:
-    """Why ``latency_s`` is None, and where the figure can be read."""
+    """Return why ``latency_s`` is None, and where the figure can be read."""
     columns = list(dict.fromkeys(column for row in history for column in row))
     had = (
         f"no column of repository latency; it has {', '.join(columns)}" if columns else "no row of this crawl"
@@ -41,15 +41,15 @@ def latency_missing(history: Iterable[Row]) -> str:
 
 
 def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """How often items of a crawl failed for which reason (its table: GetCrawlErrors).
+    """Return how often items of a crawl failed by reason, from GetCrawlErrors.
 
     Args:
-        errors: messages with their counts, of the source's whole crawl log.
-        count: the failures of this crawl.
+        errors: messages with their counts, from the whole crawl log of the source.
+        count: number of failures of this crawl.
 
     Returns:
-        By message where they account for this crawl's failures, else all under ``error``; and each message as
-        one entry of the crawl's log.
+        Failures are listed by message if the messages account for this crawl's failures, and otherwise all
+        under ``error``. Each message is also one entry of the crawl's log.
     """
     reported: dict[str, int] = {}
     for row in errors:
@@ -72,7 +72,10 @@ def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[di
 
 
 def items(rows: Iterable[Row]) -> list[str]:
-    """The number of indexed items, a phrase for each source (from GetCrawlStatisticsByContentSource)."""
+    """Return the number of indexed items, as a phrase for each source.
+
+    The figures are from GetCrawlStatisticsByContentSource.
+    """
     phrases = []
     for row in rows:
         name = _text(row, _NAMED)

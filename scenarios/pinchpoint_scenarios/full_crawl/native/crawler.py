@@ -1,4 +1,4 @@
-"""Sends requests to the farm's crawl script, and turns failures into errors for people."""
+"""Sends requests to the crawl script of the farm, and converts failures to errors for the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .progress import CrawlState
 T = TypeVar("T")
 
 _OPEN_S = 45.0
-_ANSWER_S = 120.0  # the first answer waits for SharePoint's cmdlets to be loaded
+_ANSWER_S = 120.0  # the first answer comes after SharePoint's cmdlets were loaded
 _LEAVE_S = 4.0
 _REMEDIES = (
     (
@@ -41,12 +41,13 @@ def open_link(endpoint: Endpoint, within_s: float) -> CrawlLink:
     """Open a link and load the script.
 
     Args:
-        endpoint: the endpoint ``crawler``.
-        within_s: how long that may take.
+        endpoint: endpoint ``crawler``.
+        within_s: time limit in seconds.
 
     Raises:
         LinkLost: the machine does not answer.
-        ScenarioError: trying again would not help: the login is refused, a program or package is missing.
+        ScenarioError: another attempt would not help: the login is refused, or a program or package is
+            missing.
     """
     scheme = endpoint.url.partition("://")[0]
     if scheme == "ssh":
@@ -63,11 +64,11 @@ def open_link(endpoint: Endpoint, within_s: float) -> CrawlLink:
 
 
 class Crawler:
-    """The farm's crawler.
+    """Controls the crawler of the farm.
 
     Args:
-        endpoint: the endpoint ``crawler``.
-        params: which application and sources, and how long things may take.
+        endpoint: endpoint ``crawler``.
+        params: application and sources, and time limits.
         opener: opens a link.
     """
 
@@ -84,17 +85,17 @@ class Crawler:
         self._watched = False
 
     def check(self) -> tuple[Line, list[CrawlState]]:
-        """(the farm's facts, every content source of its search service application)."""
+        """Return the facts of the farm, and every content source of its search service application."""
         lines = self._ask("check", sources=None)
         farm = next(line for line in lines if line["kind"] == "farm")
         return farm, _states(lines)
 
     def states(self) -> list[CrawlState]:
-        """The states of the content sources."""
+        """Return the states of the content sources."""
         return _states(self._ask("state"))
 
     def start(self, names: Sequence[str]) -> dict[str, str]:
-        """Start full crawls of the sources; return the reasons for those that were not started."""
+        """Start full crawls of the sources. Return the reasons for those that were not started."""
         lines = self._ask("start", sources=list(names), grace_s=self._params.reconnect_within)
         self._watched = True
         return {
@@ -104,24 +105,24 @@ class Crawler:
         }
 
     def watch(self) -> None:
-        """Watch the crawls in progress: they are stopped when this link is finally lost."""
+        """Watch the crawls in progress. They are stopped when this link is finally lost."""
         self._ask("watch", grace_s=self._params.reconnect_within)
         self._watched = True
 
     def statistics(self) -> list[Line]:
-        """Lines of the crawl log: kinds ``items`` and ``statistics``."""
+        """Return lines of the crawl log, of the kinds ``items`` and ``statistics``."""
         return self._ask("statistics")
 
     def stop(self, within_s: float = _ANSWER_S) -> None:
-        """Request the stop of all crawls of the sources, which may take a while."""
+        """Request the stop of all crawls of the sources, which may take some time."""
         self._ask("stop", within_s)
 
     def reset(self, name: str) -> None:
-        """Empty the index of the search service application of that name."""
+        """Empty the index of the search service application with a name."""
         self._ask("reset", self._params.reset_within, sources=None, name=name)
 
     def leave(self) -> None:
-        """End the session; crawls in progress continue. Safe to call twice."""
+        """End the session. Crawls in progress continue. A second call does nothing."""
         link, self._link, self._watched = self._link, None, False
         if link is None:
             return
@@ -151,11 +152,11 @@ class Crawler:
                 backoff.wait()
 
     def _ask(self, what: str, within_s: float = _ANSWER_S, **fields: Any) -> list[Line]:
-        """The lines of an answer.
+        """Return the lines of an answer.
 
         Raises:
-            LinkLost: the link is gone, and opened again by the next request.
-            ScenarioError: the farm refused.
+            LinkLost: the link is lost. The next request opens it again.
+            ScenarioError: the farm refused the request.
         """
         try:
             if self._link is None:

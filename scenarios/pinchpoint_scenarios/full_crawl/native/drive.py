@@ -1,4 +1,4 @@
-"""full-crawl by a SharePoint farm's own crawler: ``params: {drive: native}``."""
+"""Scenario full-crawl by a SharePoint farm's own crawler: ``params: {drive: native}``."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .progress import CrawlState
 from .session import NativeSession
 
 ENDPOINT = "crawler"
-"""The endpoint that controls the farm's crawler."""
+"""Name of the endpoint that controls the crawler of the farm."""
 
 _REACH_S = 20.0
 _STOP_POLL_S = 1.0
 
 
 class NativeCrawl:
-    """full-crawl when the farm itself crawls: see ``contract.Scenario``.
+    """full-crawl if the farm itself crawls (see ``contract.Scenario``).
 
     Args:
-        context: as for every scenario.
-        params: the parameters of this kind of crawl.
+        context: inputs, as for every scenario.
+        params: parameters of this kind of crawl.
     """
 
     def __init__(self, context: ScenarioContext, params: NativeParams) -> None:
@@ -46,7 +46,7 @@ class NativeCrawl:
         self._prepared = False
 
     def check(self) -> Mapping[str, Any]:
-        """Run a harmless cmdlet: is the farm available, idle, and the intended one?"""
+        """Run a harmless cmdlet to check that the farm is available, idle, and the intended one."""
         if self._context.resume:
             raise ScenarioError(
                 f"scenario {self._context.name!r}: the farm's own crawl is stopped when its run ends, so "
@@ -63,7 +63,7 @@ class NativeCrawl:
         return {ENDPOINT: self._facts(farm, chosen)}
 
     def intent(self) -> Intent:
-        """The farm's own crawl; only the farm knows what it writes."""
+        """Return the farm's own crawl. Only the farm knows what it writes."""
         params, reset = self._params, self._context.reset_index
         sources = ", ".join(params.content_sources) or "every content source"
         application = params.application or "the only search service application"
@@ -82,7 +82,7 @@ class NativeCrawl:
         )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Reset the index if its name was given, after a message about what is lost."""
+        """Reset the index if its name was given, after a message about the loss."""
         if not self._context.reset_index:
             progress(f"the farm crawls into its index as it is; {_HOW_TO_RESET}")
         else:

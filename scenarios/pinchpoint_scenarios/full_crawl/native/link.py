@@ -1,7 +1,7 @@
-"""A link to the machine of the farm on which the crawl script runs.
+"""Contract of a link to the machine of the farm on which the crawl script runs.
 
-The script is sent over it and stays loaded, so that a request costs the farm a few reads instead of a start
-of PowerShell with SharePoint's cmdlets, which takes many seconds of a core.
+The script is sent over the link and stays loaded. A request then costs the farm a few reads, instead of a
+start of PowerShell with SharePoint's cmdlets, which needs many seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -22,44 +22,47 @@ SCRIPT = "pinchpoint-crawl.ps1"
 
 
 class FarmRefused(Exception):  # noqa: N818 - the farm's answer, not an error of ours
-    """The script refused the request; the message is the farm's."""
+    """The script refused the request; the message is that of the farm."""
 
 
 class CrawlLink(Protocol):
     """One session with the script."""
 
     def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
-        """The lines of the answer to one request.
+        """Return the lines of the answer to one request.
 
         Raises:
-            LinkLost: there was no complete answer within this many seconds.
+            LinkLost: there was no complete answer in time.
             FarmRefused: the answer is an error.
         """
         ...
 
     def close(self) -> None:
-        """End the session like a lost link, which stops its watched crawls. Safe to call twice."""
+        """End the session like a lost link, which stops its watched crawls. A second call does nothing."""
         ...
 
 
 @cache
 def script() -> str:
-    """The script that is sent."""
+    """Return the script that is sent."""
     return (files(__package__) / SCRIPT).read_text("utf-8")
 
 
 def parts(endpoint: Endpoint) -> SplitResult:
-    """The parts of an endpoint's URL."""
+    """Return the parts of an endpoint's URL."""
     return urlsplit(endpoint.url)
 
 
 def request_text(request: Mapping[str, Any]) -> str:
-    """A request in the script's form: one line of ASCII."""
+    """Return a request in the form of the script: one line of ASCII."""
     return json.dumps(request, ensure_ascii=True)
 
 
 def checked(lines: Iterable[Line]) -> list[Line]:
-    """The lines of an answer except the last one. Raises ``FarmRefused`` if the last one is an error."""
+    """Return the lines of an answer without the last one.
+
+    Raises ``FarmRefused`` if the last one is an error.
+    """
     *result, last = lines
     if last["kind"] == "error":
         raise FarmRefused(str(last.get("why") or "no reason was given"))
@@ -67,11 +70,11 @@ def checked(lines: Iterable[Line]) -> list[Line]:
 
 
 def ends(line: Line, number: int) -> bool:
-    """Whether a line is the last one of an answer."""
+    """Return whether a line is the last one of an answer."""
     return line["kind"] in ("done", "error") and line.get("id") in (number, None)
 
 
 def message_of(texts: Iterable[str], endpoint: Endpoint) -> str:
-    """The end of a program's output for a message, on one line, without secrets."""
+    """Return the end of a program's output for a message, on one line, without secrets."""
     text = " ".join(" ".join(texts).split())
     return without_secrets(text[-400:], endpoint)

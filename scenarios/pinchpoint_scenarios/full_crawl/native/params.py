@@ -1,4 +1,4 @@
-"""The parameters of a crawl that a SharePoint farm makes itself."""
+"""Defines the parameters of a crawl by a SharePoint farm's own crawler."""
 
 from __future__ import annotations
 

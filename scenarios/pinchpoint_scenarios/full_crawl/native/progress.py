@@ -1,4 +1,4 @@
-"""Converts the farm's states and counts of one crawl into finished items and progress messages."""
+"""Converts states and counts of the farm's crawl to finished items and progress messages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ...units import spelt_s
 
 IDLE = "Idle"
 FULL = frozenset({"CrawlStarting", "CrawlingFull", "CrawlCompleting"})
-"""The states of a full crawl; other states except Idle are reported."""
+"""States of a full crawl. All other states except Idle are reported."""
 STANDING = frozenset({"Paused", "CrawlPausing"})
-"""States in which a crawl is paused: their time does not count."""
+"""States in which a crawl is paused. Their time does not count."""
 STOPPING = frozenset({"CrawlStopping", "ShuttingDown"})
 
 WORDS: Mapping[str, str] = {
@@ -30,10 +30,11 @@ WORDS: Mapping[str, str] = {
     "Recovering": "is recovering: the search service was restarted",
     "ShuttingDown": "is shutting down: the search service is being stopped",
 }
-"""The farm's states (enumeration CrawlStatus) in words."""
+"""State of the farm (enumeration CrawlStatus) -> words."""
 
 SLOW_START_S = 60.0
-"""A crawl starts within seconds on an idle farm; after this time the user is informed."""
+"""Seconds after which the user is informed that a crawl has not started. On an idle farm it starts within
+seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,12 @@ class CrawlState:
     """The state of one content source at one moment, as the farm reports it.
 
     Attributes:
-        source: the content source's name.
-        state: the farm's name of it (``Idle``, ``CrawlingFull``, ...).
-        started: begin of its last crawl, in the farm's form; None: never.
-        duration_s: of its last crawl; None while it runs.
-        success, warning, error, top_level_error, deleted: items of its last crawl; None if the farm does
-            not say. A top-level error is one of a start address.
+        source: name of the content source.
+        state: name of the state on the farm (``Idle``, ``CrawlingFull``, ...).
+        started: begin of its last crawl in the form of the farm; None: never.
+        duration_s: duration of its last crawl in seconds; None while it runs. success, warning, error,
+            top_level_error, deleted: items of its last crawl; None if not reported. A top-level error is one
+            of a start address.
     """
 
     source: str
@@ -61,7 +62,7 @@ class CrawlState:
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> CrawlState:
-        """The state in a line of the script."""
+        """Return the state in a line of the script."""
         names = ("success", "warning", "error", "top_level_error", "deleted")
         counts = {name: None if line.get(name) is None else int(line[name]) for name in names}
         duration = line.get("duration_s")
@@ -75,22 +76,22 @@ class CrawlState:
 
     @property
     def idle(self) -> bool:
-        """Whether no crawl is in progress."""
+        """Return whether no crawl is in progress."""
         return self.state == IDLE
 
     @property
     def words(self) -> str:
-        """The state in words; an unknown state of a newer farm keeps its own name."""
+        """Return the state in words. An unknown state of a newer farm keeps its own name."""
         return WORDS.get(self.state, f"is in the state {self.state}")
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlChange:
-    """A source's changes between two readings.
+    """The changes of a source between two readings.
 
     Attributes:
-        done, failed, skipped, deleted: number of items with this end.
-        sentences: messages for the reader.
+        done, failed, skipped, deleted: number of items with this result.
+        sentences: messages for the user.
     """
 
     done: int = 0
@@ -102,21 +103,21 @@ class CrawlChange:
 
 @dataclass(slots=True)
 class SourceProgress:
-    """The crawl of one source.
+    """The progress of one source's crawl.
 
     Args:
-        before: the farm's state of it before its crawl was started.
-        joined: its crawl was started elsewhere: it is the one that the farm shows.
-        asked_s: time of the start request, by a monotonic clock in seconds.
-        start_within_s: it has failed if it has not begun within this time.
+        before: state of the source before its crawl was started.
+        joined: whether its crawl was started elsewhere, so that it is the one that the farm shows.
+        asked_s: time of the start request in seconds of a monotonic clock.
+        start_within_s: seconds after which a crawl that has not begun counts as failed.
 
     Attributes:
-        last: what the farm said last.
-        begun, ended: whether its crawl has; it has also ended when it did not begin.
-        not_started: why it did not begin.
-        stopped: it was stopped before its end, not by us.
-        paused_s: how long it was paused.
-        active_s: the length of all looks in which items were done.
+        last: last reported state. begun, ended: whether the crawl has begun or ended; a crawl that did not
+            begin has also ended.
+        not_started: why the crawl did not begin.
+        stopped: whether the crawl was stopped before its end by someone else.
+        paused_s: time in which the crawl was paused, in seconds.
+        active_s: total length of all readings in which items were done, in seconds.
     """
 
     before: CrawlState
@@ -138,11 +139,11 @@ class SourceProgress:
         self.ended = self.joined and self.before.idle
 
     def refuse(self, why: str) -> None:
-        """Note that the farm did not start its crawl."""
+        """Record that the farm did not start the crawl."""
         self.not_started, self.ended = why, True
 
     def take(self, now: CrawlState, at_s: float) -> CrawlChange:
-        """Take the farm's present state; return the changes."""
+        """Take the current state of the farm. Return the changes."""
         length_s, self._looked_s = at_s - self._looked_s, at_s
         if self.ended:
             return CrawlChange()
@@ -150,7 +151,7 @@ class SourceProgress:
             self.begun = now.started is not None and now.started != self.before.started
             if not self.begun:
                 return CrawlChange(sentences=self._waiting(now, at_s - self.asked_s))
-            self.last = CrawlState(now.source, "CrawlStarting", now.started)  # its counts begin at none
+            self.last = CrawlState(now.source, "CrawlStarting", now.started)  # its counts begin at 0
         reported = self._reported(now)
         change = CrawlChange(
             done=_more(self.last.success, now.success),
@@ -166,7 +167,7 @@ class SourceProgress:
 
     @property
     def duration_s(self) -> float | None:
-        """The duration of its crawl by the farm's clock, without pauses."""
+        """Return the duration of the crawl by the clock of the farm, without pauses."""
         lasted_s = self.last.duration_s if self.begun and self.ended else None
         return None if lasted_s is None else max(0.0, lasted_s - self.paused_s)
 
@@ -198,5 +199,5 @@ class SourceProgress:
 
 
 def _more(before: int | None, now: int | None) -> int:
-    """The increase of a count; none if the farm counts back, or does not report."""
+    """Return the increase of a count; 0 if the count falls or is not reported."""
     return max(0, (now or 0) - (before or 0))

@@ -1,4 +1,4 @@
-"""Watches the farm's own crawl, and records its progress."""
+"""Watches the farm's own crawl and records its progress."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from .progress import CrawlChange, CrawlState, SourceProgress
 CRAWL = "crawl"
 NOT_STARTED, STOPPED, LINK_LOST = "not_started", "stopped", "link_lost"
 UNTIMED = 0
-"""Start of an operation with an unknown time: the farm reports the number of items, not their times."""
+"""Start of an operation with an unknown time, because the farm reports the number of items and not their
+times."""
 
 _STOP_S = 4.0
 
 
 class NativeSession:
-    """The one session of a crawl: the farm's own crawler decides what is done at once.
+    """The only session of a crawl. The farm's own crawler decides how many items it processes at a time.
 
     Args:
-        crawler: asks the farm.
+        crawler: controls the crawler of the farm.
         params: polling interval and time limits.
-        event: writes a line to the run's events.
+        event: writes a line to the events of the run.
     """
 
     def __init__(self, crawler: Crawler, params: NativeParams, event: Callable[..., None]) -> None:
@@ -49,14 +50,14 @@ class NativeSession:
         self._over = False
 
     def warm(self) -> None:
-        """Open the link and have SharePoint's cmdlets loaded, before any time counts."""
+        """Open the link and load SharePoint's cmdlets, before any time counts."""
         try:
             self._crawler.states()
-        except LinkLost as lost:  # the first look tries again
+        except LinkLost as lost:  # the first reading tries again
             self._no_link(lost)
 
     def perform(self, record: Record) -> bool:
-        """Start the crawls, or read their progress once; False when all have ended."""
+        """Start the crawls, or read their progress once. Returns False when all crawls have ended."""
         try:
             if self._over:
                 return False
@@ -73,18 +74,18 @@ class NativeSession:
         return True
 
     def close(self) -> None:
-        """Stop the crawls (the run ends first), and disconnect. Safe to call twice."""
+        """Stop the crawls if the run ends first, and disconnect. A second call does nothing."""
         try:
             if self._sources and not self._over:
                 self._over = True
                 self._crawler.stop(_STOP_S)
-        except (LinkLost, ScenarioError) as error:  # the scenario's owner stops the remaining crawls
+        except (LinkLost, ScenarioError) as error:  # the owner of the scenario stops the remaining crawls
             self._event("crawl_not_stopped_at_once", why=str(error))
         finally:
             self._crawler.leave()
 
     def _begin(self, record: Record) -> None:
-        """Start the crawls together; or watch those that another worker, now dead, has started."""
+        """Start the crawls together, or watch those that a worker that has died started."""
         states = {state.source: state for state in self._crawler.states()}
         now_ns = time.perf_counter_ns()
         if not self._before:
@@ -92,8 +93,8 @@ class NativeSession:
             self._joined = not all(state.idle for state in states.values())
             self._foreign(states)
         refused: dict[str, str] = {}
-        # A start request whose answer was lost may have arrived: a crawl that has begun since is not started
-        # again.
+        # A start request whose answer was lost may have arrived, so a crawl that has begun since is not
+        # started again.
         waiting = [name for name, state in states.items() if _untouched(state, self._before[name])]
         if waiting and not self._joined:
             refused = self._crawler.start(waiting)
@@ -112,7 +113,7 @@ class NativeSession:
             self._failed(name, record)
 
     def _foreign(self, states: Mapping[str, CrawlState]) -> None:
-        """Raise if the farm has begun a crawl of another kind meanwhile."""
+        """Raises if the farm has begun a crawl of another kind meanwhile."""
         other = [state for state in states.values() if state.state.startswith("CrawlingIncremental")]
         if other:
             raise ScenarioError(
@@ -150,7 +151,7 @@ class NativeSession:
             )
 
     def _record(self, name: str, change: CrawlChange, record: Record, now_ns: int) -> None:
-        """Items done since the last reading, spread evenly over the time since then."""
+        """Record the items done since the last reading, spread evenly over the time between."""
         counts = (
             (f"document:{name}", OK, change.done),
             (f"document:{name}", "error", change.failed),
@@ -171,7 +172,7 @@ class NativeSession:
         return max(0.0, self._params.poll - (time.perf_counter_ns() - self._looked_ns) / 1e9)
 
     def _no_link(self, lost: LinkLost, record: Record | None = None) -> bool:
-        """The link is lost: wait and retry; False after the time limit."""
+        """Wait and retry after the link was lost. Returns False after the time limit."""
         now_s = time.monotonic()
         if self._lost_s is None:
             self._lost_s = now_s
@@ -194,7 +195,7 @@ class NativeSession:
             self._backoff.succeeded()
 
     def _end(self) -> None:
-        """All crawls have ended: report their results."""
+        """Report the results after all crawls have ended."""
         try:
             logs = {str(line["source"]): line for line in self._crawler.statistics() if "source" in line}
         except ScenarioError as error:
@@ -217,7 +218,7 @@ class NativeSession:
         )
 
     def _row(self, name: str, source: SourceProgress, log: Mapping[str, Any], ended: str) -> dict[str, Any]:
-        """One source's line of the event, with the keys of a crawl by Pinchpoint."""
+        """Return one source's line of the event, with the keys of a crawl by Pinchpoint."""
         last, duration_s = source.last, source.duration_s
         begun = source.begun
         count, failed = (last.success or 0, last.error or 0) if begun else (0, 1)
@@ -258,7 +259,7 @@ class NativeSession:
 
 
 def label(name: str) -> str:
-    """A content source's name in operations: a slash would begin a stage."""
+    """Return the name of a content source in operations, without slashes, because a slash begins a stage."""
     return name.replace("/", "\N{DIVISION SLASH}")
 
 

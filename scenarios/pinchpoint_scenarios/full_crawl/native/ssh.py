@@ -1,4 +1,4 @@
-"""A link by the system's ssh: its configuration, agent and known hosts are the user's own."""
+"""A link by the system's ssh, with the user's configuration, agent and known hosts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _KEPT_LINES = 20
 
 
 class CrawlSshLink:
-    """A session of PowerShell over the system's ssh.
+    """A PowerShell session over the system's ssh.
 
     Args:
-        endpoint: the endpoint ``crawler``: ``ssh://HOST[:PORT]`` with ``user``, ``password``, ``key``,
+        endpoint: endpoint ``crawler``: ``ssh://HOST[:PORT]`` with ``user``, ``password``, ``key``,
             ``known_hosts``.
-        within_s: how long opening it may take.
+        within_s: time limit for opening the link, in seconds.
 
     Raises:
         LinkLost: the machine does not answer.
-        EndpointUnreachable: it refuses the login, its key is not known, or there is no ssh here.
+        EndpointUnreachable: the machine refuses the login, its key is unknown, or ssh is not installed.
     """
 
     def __init__(self, endpoint: Endpoint, within_s: float) -> None:
@@ -113,7 +113,7 @@ class CrawlSshLink:
         return options + ([f"-l{given['user']}"] if "user" in given else [])
 
     def _login_environment(self) -> dict[str, str]:
-        """A password is passed to ssh by its environment: every user can read a command line."""
+        """Return the environment that passes a password to ssh, because all users can read a command line."""
         password = self._endpoint.options.get("password")
         if password is None:
             return {}
@@ -128,7 +128,7 @@ class CrawlSshLink:
             raise self._lost("it takes nothing") if time.monotonic() >= until else self._ended()
 
     def _lines(self, until: float) -> Iterator[str]:
-        """The lines of the output, up to its end."""
+        """Yield the lines of the output up to its end."""
         while True:
             yield from self._process.pieces()
             self._said += self._process.error_lines()
@@ -143,7 +143,7 @@ class CrawlSshLink:
         return LinkLost(f"{place(self._endpoint)}: {why}" + (f"; it said: {answer}" if answer else ""))
 
     def _ended(self) -> Exception:
-        """Why ssh has ended: a permanent error, or a link that may come back."""
+        """Return the error if ssh has ended: a permanent one, or a lost link that may return."""
         status = self._process.status()
         while self._process.pump(0.0):
             continue
@@ -165,5 +165,5 @@ class CrawlSshLink:
 
 
 def _quoted(path: str) -> str:
-    """A path as one word of ssh's configuration, which splits at spaces."""
+    """Return a path as one word of ssh's configuration, which splits at spaces."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

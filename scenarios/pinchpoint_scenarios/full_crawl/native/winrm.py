@@ -1,7 +1,7 @@
-"""A link over WinRM: PowerShell remoting by pypsrp; one runspace runs the script.
+"""A link over WinRM (PowerShell remoting by pypsrp). One runspace runs the script.
 
-SharePoint's cmdlets connect to the SQL server with the user's own rights, which a network login does not pass
-on (the double hop): ``auth: credssp`` passes the credentials on, and a session configuration with its own
+SharePoint's cmdlets connect to the SQL server with the rights of the user, which a network login does not
+pass on (the double hop). ``auth: credssp`` passes the credentials on. A session configuration with its own
 user (``configuration``) does not need them.
 """
 
@@ -22,22 +22,22 @@ from ...addresses import place, unreachable
 from ...contract import Endpoint
 from .link import FarmRefused, checked, ends, message_of, parts, request_text, script
 
-_OPERATION_S = 20  # the server answers a poll after this time, even without data
+_OPERATION_S = 20  # seconds after which the server answers a poll, even without data
 _CONNECT_S = 5
 _READ_S = 30
 
 
 class CrawlWinRmLink:
-    """A runspace of PowerShell over WinRM.
+    """A PowerShell runspace over WinRM.
 
     Args:
-        endpoint: the endpoint ``crawler``: ``winrm://HOST[:PORT]`` (TLS) or ``winrm+http://`` with ``auth``,
+        endpoint: endpoint ``crawler``: ``winrm://HOST[:PORT]`` (TLS) or ``winrm+http://`` with ``auth``,
             ``user``, ``password``, ``configuration``, ``ca``.
-        within_s: how long opening it may take.
+        within_s: time limit for opening the link, in seconds.
 
     Raises:
         LinkLost: the machine does not answer.
-        EndpointUnreachable: it refuses the login, or its certificate is not trusted.
+        EndpointUnreachable: the machine refuses the login, or its certificate is not trusted.
     """
 
     def __init__(self, endpoint: Endpoint, within_s: float) -> None:
@@ -62,7 +62,7 @@ class CrawlWinRmLink:
         until = time.monotonic() + within_s
         try:
             self._safely(self._pool.open)
-            # Not in a scope of its own: later requests need its definitions.
+            # The script has no scope of its own, because later requests need its definitions.
             self._run(PowerShell(self._pool).add_script(script(), use_local_scope=False), until)
         except BaseException:
             self.close()
@@ -81,7 +81,7 @@ class CrawlWinRmLink:
         return checked(lines)
 
     def close(self) -> None:
-        """End the session; WinRM does not notify the script, so watched crawls continue."""
+        """End the session. WinRM does not notify the script, so watched crawls continue."""
         try:
             # If the link is lost, the server closes the idle shell by itself.
             with contextlib.suppress(*winrm.CLOSING):
@@ -90,7 +90,7 @@ class CrawlWinRmLink:
             self._connection.close()
 
     def _run(self, call: PowerShell, until: float) -> list[str]:
-        """Everything a pipeline has put out. Raises ``LinkLost``, ``FarmRefused``."""
+        """Return all output of a pipeline. Raises ``LinkLost``, ``FarmRefused``."""
         self._safely(call.begin_invoke)
         while call.state == PSInvocationState.RUNNING:
             left_s = until - time.monotonic()
@@ -106,7 +106,7 @@ class CrawlWinRmLink:
         return lines
 
     def _safely(self, step: Callable[[], object]) -> None:
-        """Run one step of the protocol; its failures become a lost link or a permanent error."""
+        """Run one step of the protocol. A failure becomes a lost link or a permanent error."""
         try:
             winrm.step(step)
         except winrm.WinRmFailure as failure:

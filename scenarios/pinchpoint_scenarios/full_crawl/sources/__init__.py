@@ -1,4 +1,4 @@
-"""Content sources of full-crawl, one module per kind, behind one contract."""
+"""Lists the content sources of full-crawl, one module per kind."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ KINDS: dict[str, Kind] = {
 
 
 def repository(source: SourceParams, endpoint: Endpoint, params: FullCrawlParams) -> Repository:
-    """The repository of one entry of a plan, for all sessions of this process.
+    """Return the repository of one entry of a plan, for all sessions of this process.
 
     Raises:
-        ScenarioError: the endpoint's options, or the source's, make no sense together.
+        ScenarioError: the options of the endpoint or of the source are invalid together.
     """
     return KINDS[source.kind](endpoint, source, params)

@@ -1,7 +1,7 @@
-"""The contract of a content source.
+"""Contract of a content source.
 
-A ``Repository`` exists once in every process that crawls, for what its sessions share, above all when the
-next request may be sent. ``connect`` gives each session its own ``Source``.
+A ``Repository`` exists once in every process that crawls. It contains what the sessions share, above all when
+the next request may be sent. ``connect`` gives each session a ``Source`` of its own.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Item(NamedTuple):
 
     Attributes:
         kind: a ``container`` is enumerated, a ``document`` is fetched.
-        url: its address, unique within its source; ASCII.
-        detail: the source's further information about the item; opaque to others.
-        version: changes whenever the item does (time and size, an ETag); only compared for equality; "" if
-            only a fetch shows it.
-        identity: the source's id of the item, as in ``Changes.deleted``; "" if its address is the only id.
+        url: address, unique within the source, in ASCII.
+        detail: further information about the item, which only the source interprets.
+        version: text that changes whenever the item does (time and size, an ETag). It is only compared for
+            equality; "" if only a fetch shows it.
+        identity: id of the item in the source, as in ``Changes.deleted``; "" if its address is the only id.
         known: the indexed version, if known; "" if not.
     """
 
@@ -44,8 +44,8 @@ class Grant:
     """One entry of an access list.
 
     Attributes:
-        principal: the source's name of it: a login name, a SID, ``uid:1000``.
-        rights: the source's name of them: ``Read``, ``Full Control``, ``r-x``.
+        principal: name of the principal in the source: a login name, a SID, ``uid:1000``.
+        rights: names of the rights in the source: ``Read``, ``Full Control``, ``r-x``.
         allowed: False if the entry takes rights away.
     """
 
@@ -58,15 +58,16 @@ class Fetched(NamedTuple):
     """A fetched document.
 
     Attributes:
-        content: its bytes.
-        start_ns: ``time.perf_counter_ns()`` at the request of its bytes: repository latency begins.
-        end_ns: the same at their end.
-        url: its canonical address if that differs from the item's, else "".
-        version: as ``Item.version``, if the answer has it.
-        access: its access list; () if empty; None if the source does not report it.
-        links: its link targets, inside or outside of the source, each once.
+        content: bytes of the document.
+        start_ns: ``time.perf_counter_ns()`` at the request of the bytes, when the repository latency begins.
+        end_ns: ``time.perf_counter_ns()`` at the last byte.
+        url: canonical address if it differs from that of the item, else "".
+        version: version as in ``Item.version``, if the answer has it.
+        access: access list; () if empty; None if the source does not report it.
+        links: link targets, inside or outside of the source, each once.
         found: further items to crawl; some may be known already.
-        unchanged: the source reports that ``Item.known`` is the present version, and sent nothing else.
+        unchanged: whether the source reports that ``Item.known`` is the current version. It has sent nothing
+            else then.
         skipped: why it is not indexed (a redirect, a noindex, another canonical address), in words; "" if it
             is indexed. ``found`` and ``links`` count in any case.
     """
@@ -85,7 +86,7 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes in a source since a token: one page of its change log.
+    """One page of a source's change log: the changes since a token.
 
     Attributes:
         changed: added and changed items (one identity under a new address has moved); documents to fetch,
@@ -105,79 +106,79 @@ class Source(Protocol):
     """One session's connection to a repository of documents. Every method may raise ``Failure``."""
 
     def check(self) -> Mapping[str, Any]:
-        """Connect without changing anything; return facts."""
+        """Connect without changing anything. Returns facts."""
         ...
 
     def root(self) -> Item:
-        """The container from which everything else is found; contacts no server."""
+        """Return the container from which everything else is found. Contacts no server."""
         ...
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
-        """The right to make the next request for ``item``.
+        """Return the right to make the next request for ``item``.
 
-        Entering waits while politeness, a limit of the host or its ``Retry-After`` require it; leaving makes
-        room for the next request. Enter it around every ``enumerate``, ``fetch`` and ``changes``, and time it
-        as a separate stage: this wait is not repository latency.
+        Entering the context waits while politeness, a limit of the host or its ``Retry-After`` requires it.
+        Leaving makes room for the next request. Enter it around every ``enumerate``, ``fetch`` and
+        ``changes``, and record the time as a separate stage, because this wait is not repository latency.
         """
         ...
 
     def host(self, item: Item) -> str:
-        """The host of ``item``, as ``turn`` names it; "" if there is only one."""
+        """Return the host of ``item``, as ``turn`` names it; "" if there is only one host."""
         ...
 
     def hold(self, host: str, seconds: float) -> None:
-        """Send no request to a host for this time from this process, because one session got a pause."""
+        """Send no request to a host for this time from this process, because the host asked for a pause."""
         ...
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """The items directly in ``container``, or on a page of it; the next page is one more container."""
+        """Return the items in ``container``, or on a page of it. The next page is one more container."""
         ...
 
     def fetch(self, document: Item) -> Fetched:
-        """A document. Raises ``Skipped`` with the reason if the item is not one."""
+        """Fetch a document. Raises ``Skipped`` with the reason if the item is not a document."""
         ...
 
     def token(self) -> str | None:
-        """The change token of now, for ``changes`` later on.
+        """Return the current change token, for a later call of ``changes``.
 
-        None if the source has no change log: then it is enumerated completely, items with the known
+        None means that the source has no change log. It is then enumerated completely, items with the known
         ``version`` are not fetched, and missing items are removed.
         """
         ...
 
     def changes(self, since: str) -> Changes:
-        """The changes since a token. Raises ``Failure("token_expired")`` if the log begins later."""
+        """Return the changes since a token. Raises ``Failure("token_expired")`` if the log begins later."""
         ...
 
     def close(self) -> None:
-        """Close connections. Safe to call twice."""
+        """Close the connections. A second call does nothing."""
         ...
 
 
 class Repository(Protocol):
-    """The part of a source that all sessions of one process share. Thread-safe."""
+    """The part of a source that all sessions of one process share. Several threads may use it."""
 
     def connect(self) -> Source:
-        """A session's own connection; opened at its first use."""
+        """Return a connection for one session. It is opened at its first use."""
         ...
 
     def pause_s(self) -> float:
-        """Seconds for which no session should take an item, because ``turn`` would wait; 0: none."""
+        """Return the seconds for which no session should take an item, because ``turn`` would wait."""
         ...
 
 
 Kind = Callable[[Endpoint, SourceParams, FullCrawlParams], Repository]
-"""Creates a repository; raises ``ScenarioError`` for invalid options."""
+"""Creates a repository. Raises ``ScenarioError`` for invalid options."""
 
 
-# The rate limit shared by sources on one host.
+# The class below is the rate limit that sources on one host share.
 
 
 class PoliteSource:
     """The request limits of a ``Source``.
 
     Args:
-        pace: when the host may be queried.
+        pace: request limits of the host.
     """
 
     def __init__(self, pace: RequestLimits) -> None:

@@ -1,6 +1,7 @@
 """A folder as a content source: local, mounted, or an SMB share.
 
-Access to a local file is defined by its owner, its group, all others, and the entries of a POSIX access list.
+Access to a local file is defined by the permissions of its owner, its group and all others, and by the
+entries of a POSIX access list.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from .share import check_share, is_share
 _ATTRIBUTE = "system.posix_acl_access"
 _HEAD_BYTES = 4
 _ENTRY = struct.Struct("<HHI")
-_NAMED = {0x02: "uid", 0x08: "gid"}  # acl(5): ACL_USER, ACL_GROUP
+_NAMED = {0x02: "uid", 0x08: "gid"}  # values in acl(5): ACL_USER, ACL_GROUP
 _OWNING_GROUP, _MASK = 0x04, 0x10
 
 
 def grants(descriptor: int, status: os.stat_result) -> tuple[Grant, ...]:
-    """The access list of an open file, by number, for names differ from host to host.
+    """Return the access list of an open file, with user and group ids, because names differ between hosts.
 
-    If there is an access list, the group's permissions in the mode are its mask: rights outside the mask are
-    left out.
+    If there is an access list, the permissions of the group in the mode are its mask. Rights outside the mask
+    are left out.
     """
     mode = status.st_mode
     entries = _entries(descriptor)
@@ -54,12 +55,12 @@ def grants(descriptor: int, status: os.stat_result) -> tuple[Grant, ...]:
 
 
 def _entries(descriptor: int) -> list[tuple[int, int, int]]:
-    """Tag, permissions and number of each entry of the access list; none where there is no list."""
+    """Yield tag, permissions and id of each entry of the access list; none if there is no list."""
     if not hasattr(os, "getxattr"):
         return []
     try:
         value = os.getxattr(descriptor, _ATTRIBUTE)
-    except OSError:  # no list of its own, or a file system without lists
+    except OSError:  # the file has no list of its own, or the file system has no lists
         return []
     rest = value[_HEAD_BYTES : len(value) - (len(value) - _HEAD_BYTES) % _ENTRY.size]
     return [(tag, bits, number) for tag, bits, number in _ENTRY.iter_unpack(rest)]
@@ -85,7 +86,7 @@ _SPECIAL = "not a regular file"
 
 
 class FileRepository:
-    """The folder or share in one process: see ``Repository``."""
+    """A folder or share as one process sees it (see ``Repository``)."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
@@ -108,15 +109,15 @@ class FileRepository:
 
 
 class FilesSource(PoliteSource):
-    """Every directory is a container. Names are bytes, percent-encoded in URLs.
+    """A folder as a source. Every directory is a container. Names are bytes, percent-encoded in URLs.
 
-    A wait for a file system happens inside the kernel, so it runs in a thread: a slow disk or mount delays
-    one session, and not all sessions of the process.
+    The kernel waits for a file system, so calls run in a thread. A slow disk or mount then delays one session
+    and not all sessions of the process.
 
     Args:
-        endpoint: its URL is the folder, as a path or as ``file://``.
-        params: the crawl's; ``timeout_s`` limits the reading of one file.
-        pace: when it may be read.
+        endpoint: endpoint whose URL is the folder, as a path or as ``file://``.
+        params: parameters of the crawl; ``timeout_s`` limits the reading of one file.
+        pace: request limits of the folder.
         access: whether owner, group and permissions are read.
     """
 
@@ -131,7 +132,7 @@ class FilesSource(PoliteSource):
         self._call_thread = CallThread()
 
     def check(self) -> Mapping[str, Any]:
-        """Whether the folder can be listed."""
+        """Check that the folder can be listed."""
         try:
             with os.scandir(self._root) as entries:
                 next(entries, None)
@@ -140,11 +141,14 @@ class FilesSource(PoliteSource):
         return {"kind": "files", "path": os.fsdecode(self._root)}
 
     def root(self) -> Item:
-        """The folder itself."""
+        """Return the folder itself."""
         return Item("container", _url(self._root))
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """The entries of a directory, by name. Links and devices become documents, which are then skipped."""
+        """Return the entries of a directory, sorted by name.
+
+        Links and devices become documents, which are skipped later.
+        """
         return self._call_thread.call(lambda: self._listed(_path(container.url)))
 
     def _listed(self, path: bytes) -> Sequence[Item]:
@@ -156,7 +160,7 @@ class FilesSource(PoliteSource):
         return [item for item in result if item is not None]
 
     def fetch(self, document: Item) -> Fetched:
-        """A regular file; never follows a link, never waits for a pipe."""
+        """Read a regular file. Never follows a link or waits for a pipe."""
         if document.detail:
             raise Skipped(document.detail)
         return self._call_thread.call(lambda: self._read(document))
@@ -168,7 +172,7 @@ class FilesSource(PoliteSource):
         try:
             descriptor = os.open(_path(document.url), flags)
         except OSError as error:
-            if error.errno == errno.ELOOP:  # it became a link after its enumeration
+            if error.errno == errno.ELOOP:  # it became a link after the enumeration
                 raise Skipped(_SYMBOLIC_LINK) from error
             raise _failure(error) from error
         try:
@@ -183,11 +187,11 @@ class FilesSource(PoliteSource):
             os.close(descriptor)
 
     def token(self) -> str | None:
-        """A folder keeps no change log: versions show changes."""
+        """Return None: a folder has no change log, and versions show changes."""
         return None
 
     def changes(self, since: str) -> Changes:
-        """Not supported."""
+        """Raises ``Failure``: not supported."""
         raise Failure("not_supported", f"a folder keeps no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
@@ -204,7 +208,7 @@ def _path(url: str) -> bytes:
 
 
 def _item(folder: bytes, entry: os.DirEntry[bytes]) -> Item | None:
-    """One entry of a folder; None if it disappeared while the folder was read."""
+    """Return one entry of a folder; None if it disappeared while the folder was read."""
     url = _url(folder.rstrip(b"/") + b"/" + entry.name)
     if entry.is_symlink():
         return Item("document", url, _SYMBOLIC_LINK)

@@ -18,12 +18,12 @@ from .contract import Changes, Fetched, Item, PoliteSource
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient
 
-_PERSON = 1  # SP.PrincipalType: User
+_PERSON = 1  # value of SP.PrincipalType: User
 _MANAGER = "/_api/sp.userprofiles.peoplemanager"
 
 
 class Profiles:
-    """The profiles in one process: see ``Repository``."""
+    """The profiles as one process sees them (see ``Repository``)."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
@@ -43,12 +43,14 @@ class Profiles:
 
 
 class ProfilesSource(PoliteSource):
-    """The users of a site, by page, each with a profile: a document of ``NAME: VALUE`` lines.
+    """The users of a site as a source.
+
+    A page of users is a container. A profile is a document of ``NAME: VALUE`` lines.
 
     Args:
-        client: the session's.
-        pace: when the server may be queried.
-        page_size: users per request.
+        client: client of the session.
+        pace: request limits of the server.
+        page_size: number of users per request.
     """
 
     def __init__(self, client: SharePointClient, pace: RequestLimits, page_size: int) -> None:
@@ -57,17 +59,17 @@ class ProfilesSource(PoliteSource):
         self._page_size = page_size
 
     def check(self) -> Mapping[str, Any]:
-        """Whether the People API answers."""
+        """Check that the People API answers."""
         self._client.get(f"{_MANAGER}/getmyproperties?$select=AccountName")
         return {"kind": "profiles"}
 
     def root(self) -> Item:
-        """The first page of users."""
+        """Return the first page of users."""
         query = urlencode({"$top": self._page_size, "$select": "Id,LoginName,PrincipalType"}, safe="$,")
         return self._container(f"/_api/web/siteusers?{query}")
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """A page of users; groups have no profile."""
+        """Return a page of users. Groups are left out, because they have no profile."""
         target = self._client.target(container.url)
         users, following = page(self._client.get(target), target)
         try:
@@ -96,15 +98,15 @@ class ProfilesSource(PoliteSource):
         return Fetched(content, answer.start_ns, answer.end_ns)
 
     def token(self) -> str | None:
-        """The People API has no change log."""
+        """Return None: the People API has no change log."""
         return None
 
     def changes(self, since: str) -> Changes:
-        """Not supported."""
+        """Raises ``Failure``: not supported."""
         raise Failure("not_supported", f"profiles keep no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._client.close()
 
     def _container(self, target: str) -> Item:
@@ -117,7 +119,7 @@ class ProfilesSource(PoliteSource):
 
 
 def _lines(profile: Mapping[str, Any]) -> str:
-    """A profile as text: its own fields, then its properties that are not empty."""
+    """Yield a profile as lines of text: its own fields, then its properties that are not empty."""
     answer = {
         name: profile.get(name) for name in ("DisplayName", "AccountName", "Email", "Title", "PersonalUrl")
     }

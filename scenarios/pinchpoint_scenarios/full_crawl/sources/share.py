@@ -1,4 +1,4 @@
-"""Addresses of SMB shares: ``smb://HOST[:PORT]/SHARE[/PATH]``."""
+"""Parses addresses of SMB shares: ``smb://HOST[:PORT]/SHARE[/PATH]``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SCHEME = "smb://"
 
 @dataclass(frozen=True, slots=True)
 class ShareAddress:
-    """Where a share is.
+    """The address of a share.
 
     Attributes:
-        host: its server.
-        port: its port.
-        path: the share and the crawled folder in it, with ``/`` between.
+        host: server of the share.
+        port: port of the server.
+        path: share, and the crawled folder in it, separated by ``/``.
     """
 
     host: str
@@ -28,12 +28,12 @@ class ShareAddress:
 
 
 def is_share(endpoint: Endpoint) -> bool:
-    """Whether an endpoint is an SMB share, not a folder."""
+    """Return whether an endpoint is an SMB share and not a folder."""
     return endpoint.url.lower().startswith(_SCHEME)
 
 
 def check_share(endpoint: Endpoint) -> ShareAddress:
-    """The share of an endpoint.
+    """Return the share of an endpoint.
 
     Raises:
         ScenarioError: its address or its options are invalid.

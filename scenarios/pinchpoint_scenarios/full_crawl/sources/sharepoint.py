@@ -20,14 +20,14 @@ from .contract import Changes, Fetched, Grant, Item, PoliteSource
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient
 
-_DOCUMENT_LIBRARY = 1  # SP.BaseType
-_FILE = 0  # SP.FileSystemObjectType
+_DOCUMENT_LIBRARY = 1  # values of SP.BaseType
+_FILE = 0  # values of SP.FileSystemObjectType
 _ASSIGNMENTS = "roleassignments?$expand=Member,RoleDefinitionBindings"
 _REFUSED = frozenset({"permission", "not_found", "authentication"})
 _ITEM_FIELDS = "Id,FileRef,FileSystemObjectType,Modified,HasUniqueRoleAssignments"
-"""The fields of a list's item in a request."""
+"""Fields of a list item in a request."""
 
-_DELETED = frozenset({3, 5})  # SP.ChangeType: DeleteObject, MoveAway
+_DELETED = frozenset({3, 5})  # values of SP.ChangeType: DeleteObject, MoveAway
 _ASKED = (
     "Item", "List", "Web", "Add", "Update", "SystemUpdate", "DeleteObject", "Rename", "Move", "Restore",
     "RoleAssignmentAdd", "RoleAssignmentDelete",
@@ -37,7 +37,7 @@ _ITEMS_AT_ONCE = 40  # each is one more condition in a URL
 
 
 class SharePoint:
-    """The site in one process: see ``Repository``."""
+    """A site as one process sees it (see ``Repository``)."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
@@ -60,16 +60,16 @@ class SharePoint:
 
 
 class SharePointSource(PoliteSource):
-    """Webs, their lists, their items by page, the files' bytes: each container is one GET.
+    """A site as a source: webs, lists, pages of items, and bytes of files. Each container is one GET.
 
-    A container's ``detail`` is the content of its answer: ``web``, ``webs``, ``lists`` or ``items`` (with its
-    list). A document's is the path of its web and of the object with its access list.
+    The ``detail`` of a container is the content of its answer: ``web``, ``webs``, ``lists`` or ``items``
+    (with its list). That of a document is the path of its web and of the object with its access list.
 
     Args:
-        client: the session's.
-        pace: when the site may be queried.
-        page_size: list items per request.
-        access: access lists of whole lists, shared by the process; None if none are read.
+        client: client of the session.
+        pace: request limits of the site.
+        page_size: number of list items per request.
+        access: access lists of whole lists, shared by the process; None if access lists are not read.
     """
 
     def __init__(
@@ -85,20 +85,23 @@ class SharePointSource(PoliteSource):
         self._access = access
 
     def check(self) -> Mapping[str, Any]:
-        """Whether the site answers, and its title."""
+        """Check that the site answers, and return its title."""
         web = self._client.get("/_api/web")
         if not isinstance(web, dict):
             raise Failure("bad_answer", "/_api/web is no JSON object", permanent=True)
         return {"kind": "sharepoint", "title": str(web.get("Title", ""))}
 
     def root(self) -> Item:
-        """The site's top web."""
+        """Return the top web of the site."""
         return self.container("/_api/web", "web")
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """The content of a web, or of a page of webs, lists or items; the next page is one more container."""
+        """Return the content of a web, or of a page of webs, lists or items.
+
+        The next page is one more container.
+        """
         target = self._client.target(container.url)
-        api = target.partition("/_api/")[0] + "/_api/web"  # of its web
+        api = target.partition("/_api/")[0] + "/_api/web"  # path of its web
         answer = self._client.get(target)
         what, _, list_id = container.detail.partition(" ")
         if what == "web":
@@ -123,7 +126,7 @@ class SharePointSource(PoliteSource):
         return [item for item in items if item is not None]
 
     def fetch(self, document: Item) -> Fetched:
-        """The file's bytes, and its access list."""
+        """Fetch the bytes of a file and its access list."""
         detail = json.loads(document.detail)
         access = self._access_list(detail["access"])
         path = unquote(urlsplit(document.url).path, errors="surrogatepass")
@@ -132,28 +135,28 @@ class SharePointSource(PoliteSource):
         return Fetched(answer.body, answer.start_ns, answer.end_ns, version=document.version, access=access)
 
     def token(self) -> str | None:
-        """The site collection's current change token."""
+        """Return the current change token of the site collection."""
         return _ChangeLog(self._client, self).token()
 
     def changes(self, since: str) -> Changes:
         return _ChangeLog(self._client, self).changes(since)
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._client.close()
 
     def container(self, target: str, detail: str) -> Item:
-        """A container, by what follows the site's URL."""
+        """Return a container by the text after the URL of the site."""
         return Item("container", self._client.origin + self._client.prefix + target, detail)
 
     def web(self, web: Mapping[str, Any]) -> Item:
-        """A web, as its parent names it."""
+        """Return a web under the name that its parent uses."""
         where = web.get("ServerRelativeUrl") or urlsplit(web["Url"]).path
         relative = self._client.behind(quote(where, safe="/")).rstrip("/")
         return self.container(f"{relative}/_api/web", "web")
 
     def library(self, api: str, entry: Mapping[str, Any]) -> Item | None:
-        """A list's first page of items; None if it is no library, or hidden."""
+        """Return the first page of items of a list; None if it is hidden or not a library."""
         if entry.get("Hidden") or entry.get("BaseType", _DOCUMENT_LIBRARY) != _DOCUMENT_LIBRARY:
             return None
         title = quote(entry["Title"].replace("'", "''"), safe="'")
@@ -164,7 +167,7 @@ class SharePointSource(PoliteSource):
     def documents(
         self, api: str, list_id: str, target: str, entries: Iterable[Mapping[str, Any]]
     ) -> Iterable[Item]:
-        """The files among a list's items; folders are left out, because their files are items, too."""
+        """Yield the files among the items of a list. Folders are left out: their files are items, too."""
         where = target.partition("/items")[0]
         for entry in entries:
             if entry.get("FileSystemObjectType", _FILE) != _FILE:
@@ -180,7 +183,7 @@ class SharePointSource(PoliteSource):
             )
 
     def _access_list(self, of: str) -> tuple[Grant, ...] | None:
-        """The access list of a list, or of an item with its own; that of a list is read once."""
+        """Return the access list of a list, or of an item with its own. That of a list is read once."""
         if self._access is None:
             return None
         if of not in self._access:
@@ -202,7 +205,7 @@ class SharePointSource(PoliteSource):
             except Failure as failure:
                 if (
                     failure.kind in _REFUSED
-                ):  # the crawling user may read documents, but not their access lists
+                ):  # the crawling user may read documents but not their access lists
                     return None
                 raise
             try:
@@ -225,11 +228,11 @@ def _grant(entry: Mapping[str, Any]) -> Grant:
 
 
 class _ChangeLog:
-    """The change log of the site collection a client belongs to.
+    """The change log of the site collection that a client belongs to.
 
     Args:
-        client: a session's.
-        source: this session's source, which creates items from the server's answers.
+        client: client of a session.
+        source: source of this session, which creates items from the answers of the server.
     """
 
     def __init__(self, client: SharePointClient, source: SharePointSource) -> None:
@@ -237,7 +240,7 @@ class _ChangeLog:
         self._source = source
 
     def token(self) -> str:
-        """The token of now."""
+        """Return the current token."""
         answer = self._client.get("/_api/site?$select=CurrentChangeToken")
         try:
             return str(answer["CurrentChangeToken"]["StringValue"])
@@ -245,10 +248,10 @@ class _ChangeLog:
             raise Failure("bad_answer", "the site has no CurrentChangeToken", permanent=True) from error
 
     def changes(self, since: str) -> Changes:
-        """What changed since a token.
+        """Return the changes since a token.
 
-        For a deleted list or web the log does not name its contents: then the token has expired. The same
-        applies if a changed one no longer exists, which a later page of the log may say.
+        For a deleted list or web, the log does not name the contents, so the token counts as expired. The
+        same applies if a changed list or web no longer exists, which a later page of the log may report.
         """
         entries = self._entries(since)
         try:
@@ -276,14 +279,14 @@ class _ChangeLog:
             if failure.kind in {
                 "http_400",
                 "http_500",
-            }:  # a server's answer to an unknown token
+            }:  # answer of a server to an unknown token
                 raise Failure("token_expired", str(failure), permanent=True) from failure
             raise
         return page(answer, "/_api/site/getchanges")[0]
 
     @staticmethod
     def _newest(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The last entry of each changed object: earlier ones no longer matter."""
+        """Return the last entry of each changed object. Earlier entries no longer matter."""
         last = {(entry.get("WebId"), entry.get("ListId"), entry.get("ItemId")): entry for entry in entries}
         for entry in last.values():
             if "ItemId" not in entry and _is_deleted(entry):
@@ -291,7 +294,7 @@ class _ChangeLog:
         return list(last.values())
 
     def _places(self, entries: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-        """Added and changed lists and webs, to be enumerated."""
+        """Return added and changed lists and webs, which must be enumerated."""
         for entry in entries:
             if "ItemId" in entry:
                 continue
@@ -304,9 +307,9 @@ class _ChangeLog:
                 yield item
 
     def _items(self, entries: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-        """The present items of libraries that were added or changed.
+        """Return the current items of libraries that were added or changed.
 
-        Items deleted since, and items of other lists such as tasks (not files), are missing.
+        Items that were deleted since, and items of other lists such as tasks (not files), are left out.
         """
         by_list: dict[tuple[str, str], list[int]] = {}
         for entry in entries:
@@ -326,13 +329,13 @@ class _ChangeLog:
                 yield from self._source.documents(api, list_id, target, result)
 
     def _library(self, api: str, list_id: str) -> Item | None:
-        """A changed list, or one with changed items; None if it is hidden or not a library."""
+        """Return a changed list, or one with changed items; None if it is hidden or not a library."""
         with _still_there():
             result = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
         return self._source.library(api, result)
 
     def _api(self, web_id: str) -> str:
-        """The path of a web's API. The site's own web needs no question."""
+        """Return the path of a web's API. The top web of the site needs no request."""
         answer = self._client.get("/_api/web?$select=Id,ServerRelativeUrl")
         if str(answer.get("Id", "")).lower() == web_id.lower():
             return "/_api/web"
@@ -344,7 +347,7 @@ class _ChangeLog:
 
 @contextmanager
 def _still_there() -> Iterator[None]:
-    """Treat the token as expired if a list or web in the log no longer exists."""
+    """Raises ``Failure`` (``token_expired``) if a list or web in the log no longer exists."""
     try:
         yield
     except Failure as failure:

@@ -1,4 +1,4 @@
-"""An SMB share as a content source, spoken to directly: nothing is mounted."""
+"""An SMB share as a content source. It is accessed directly, without a mount."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from .share import check_share
 
 T = TypeVar("T")
 
-# The library's log about a reset connection is reported as a failure instead.
+# The library's log about a reset connection is not needed, because a failure reports it.
 logging.getLogger("smbprotocol").addHandler(logging.NullHandler())
 
 _CHUNK_BYTES = 2**20
 _CONNECT_TIMEOUT_S = 5.0
 _LOG_OFF_S = 2.0
-_SECURITY, _OWNER_AND_LIST = 3, 0x1 | 0x4  # SMB2_0_INFO_SECURITY; OWNER_ and DACL_SECURITY_INFORMATION
+# values of SMB2_0_INFO_SECURITY; OWNER_ and DACL_SECURITY_INFORMATION
+_SECURITY, _OWNER_AND_LIST = 3, 0x1 | 0x4
 _LARGEST_LIST_BYTES = 65_535
-_DESCRIPTOR = struct.Struct("<BBHIIII")  # MS-DTYP 2.4.6: offsets of owner, group, SACL, DACL behind the flags
+_DESCRIPTOR = struct.Struct("<BBHIIII")  # MS-DTYP 2.4.6: offsets of owner, group, SACL, DACL after the flags
 _KINDS = {
     0xC0000034: "not_found", 0xC000003A: "not_found", 0xC00000CC: "not_found", 0xC000000F: "not_found",
     0xC0000225: "not_found",
@@ -51,10 +52,10 @@ class ShareSource(PoliteSource):
     r"""One session's connection to a share. Every directory is a container; links are not followed.
 
     Args:
-        endpoint: its URL is ``smb://HOST[:PORT]/SHARE[/PATH]``; options ``user`` (``DOMAIN\user``) and
-            ``password``; without them the process's own login is used (Kerberos).
-        timeout_s: time limit of a request, and of reading one file.
-        pace: when it may be read.
+        endpoint: endpoint with the URL ``smb://HOST[:PORT]/SHARE[/PATH]`` and the options ``user``
+            (``DOMAIN\user``) and ``password``; without them the login of this process is used (Kerberos).
+        timeout_s: time limit in seconds of a request, and of reading one file.
+        pace: request limits of the share.
         access: whether access lists are read.
     """
 
@@ -73,7 +74,7 @@ class ShareSource(PoliteSource):
         }
 
     def check(self) -> Mapping[str, Any]:
-        """Whether the folder can be listed."""
+        """Check that the folder can be listed."""
 
         def first() -> None:
             with smbclient.scandir(self._path(self.root().url), **self._options) as entries:
@@ -83,11 +84,11 @@ class ShareSource(PoliteSource):
         return {"kind": "files", "path": self.root().url}
 
     def root(self) -> Item:
-        """The share, or the folder in it."""
+        """Return the share, or the folder in it."""
         return Item("container", self._url(self._share.path))
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """The entries of a directory, by name."""
+        """Return the entries of a directory, sorted by name."""
         path, local = self._path(container.url), self._local(container.url)
 
         def listed() -> list[Item]:
@@ -97,7 +98,7 @@ class ShareSource(PoliteSource):
         return self._act(listed)
 
     def fetch(self, document: Item) -> Fetched:
-        """A file with its access list."""
+        """Fetch a file with its access list."""
         if document.detail:
             raise Skipped(document.detail)
         path = self._path(document.url)
@@ -118,15 +119,15 @@ class ShareSource(PoliteSource):
         return self._act(read)
 
     def token(self) -> str | None:
-        """A share keeps no change log: versions show changes."""
+        """Return None: a share has no change log, and versions show changes."""
         return None
 
     def changes(self, since: str) -> Changes:
-        """Not supported."""
+        """Raises ``Failure``: not supported."""
         raise Failure("not_supported", f"a share keeps no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
-        """Log off and close the connection. Safe to call twice."""
+        """Log off and close the connection. A second call does nothing."""
         # A share that no longer answers is not waited for: ``_drop`` closes the connections.
         with self._limited(min(_LOG_OFF_S, self._timeout_s)):
             for connection in list(self._connections.values()):
@@ -135,7 +136,7 @@ class ShareSource(PoliteSource):
         self._connections.clear()
 
     def _act(self, action: Callable[[], T]) -> T:
-        """Do something within the time limit; after a failure the connection is closed."""
+        """Run an action within the time limit. After a failure, the connection is closed."""
         with self._limited(self._timeout_s) as is_over:
             try:
                 return action()
@@ -154,7 +155,7 @@ class ShareSource(PoliteSource):
 
     @contextmanager
     def _limited(self, within_s: float) -> Iterator[Callable[[], bool]]:
-        """Closes the connection when the time is over, which ends any wait: the library has no limit."""
+        """Close the connection at the time limit, which ends any wait, because the library has no limit."""
         over = threading.Event()
 
         def give_up() -> None:
@@ -208,7 +209,7 @@ def _content(file: Any) -> bytes:
 
 
 def _grants(opened: Any) -> tuple[Grant, ...] | None:
-    """The access list of an open file: SIDs, and rights as hexadecimal masks."""
+    """Return the access list of an open file: SIDs, and rights as hexadecimal masks."""
     request = SMB2QueryInfoRequest()
     request["info_type"] = _SECURITY
     request["additional_information"] = _OWNER_AND_LIST
@@ -222,15 +223,15 @@ def _grants(opened: Any) -> tuple[Grant, ...] | None:
 
 
 def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...] | None:
-    """The entries of a self-relative security descriptor (MS-DTYP 2.4.6), including deny entries.
+    """Return the entries of a self-relative security descriptor (MS-DTYP 2.4.6), including deny entries.
 
-    None if it is incomplete, or has flags or a revision that the library does not know.
+    Returns None if the descriptor is incomplete, or has flags or a revision that are unknown here.
     """
     result = AclPacket()
     try:
         *_, list_at = _DESCRIPTOR.unpack_from(descriptor)
         if not list_at:
-            return (Grant("S-1-1-0", "0x1f01ff"),)  # no list at all: everyone has all rights
+            return (Grant("S-1-1-0", "0x1f01ff"),)  # without a list, everyone has all rights
         result.unpack(descriptor[list_at:])
     except (struct.error, ValueError):
         return None

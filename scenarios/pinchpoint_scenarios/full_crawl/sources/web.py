@@ -29,34 +29,36 @@ from ..politeness import NO_WAIT, RequestLimits
 from ..result_cache import ResultCache
 from .contract import Changes, Fetched, Item
 
-# Addresses of web pages: one address per page, and the targets of links.
+# The functions below handle addresses of web pages: one address per page, and the targets of links.
 
 _SCHEMES = frozenset({"http", "https"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-# A path of plain characters below the page's own folder, from the root, or after a host without a port needs
-# no rewriting.
+# A path of plain characters needs no rewriting if it is below the page's own folder, below the root, or after
+# a host without a port.
 _HOST = r"https?://[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*"
 _PLAIN = re.compile(
     rf"(?:(?P<host>{_HOST})?/)?(?!\.)[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/(?!\.)[A-Za-z0-9_-][A-Za-z0-9_.-]*)*/?\Z"
 )
 _NOWHERE = re.compile(r"(?:https?:)?(?:#|\Z|//(?:[/?#]|\Z))|https?:\?", re.IGNORECASE)
-"""The page itself, or an address without a host."""
+"""Links to the page itself, or to an address without a host."""
 _PATH_FROM = len("https://")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _SPACE = " \t\n\f\r"
 _LONGEST = 8_000
-"""Servers need not accept a longer address (RFC 9110, 4.1): such a link is data."""
+"""Longest address of a link. Servers need not accept a longer one (RFC 9110, 4.1), so it is treated as
+data."""
 _REMEMBERED_URLS, _LONGEST_REMEMBERED = 2**15, 500
-"""Number of remembered links of a base, and the longest of them."""
+"""Number of remembered links of a base, and length of the longest of them."""
 _BASES = 32
 _OF_ITSELF = "?"
-"""Stands for an address: the link leads to the page itself, with other options."""
+"""Marks a link to the page itself with other options."""
 
 
 def canonical(url: str) -> str | None:
-    """The canonical form of an ``http(s)`` address, without its fragment; None for other addresses.
+    """Return the canonical form of an ``http(s)`` address, without its fragment; None for other addresses.
 
-    Host in lower case, no default port, path of at least ``/``, sorted options, one percent-encoding.
+    It has the host in lower case, no default port, a path of at least ``/``, sorted options, and one
+    percent-encoding.
     """
     try:
         parts = urlsplit(url.strip())
@@ -71,10 +73,10 @@ def canonical(url: str) -> str | None:
 
 
 class Page:
-    """A page, as the base of its links.
+    """A page as the base of its links.
 
     Args:
-        url: its canonical address, or its declared base.
+        url: canonical address of the page, or its declared base.
     """
 
     def __init__(self, url: str) -> None:
@@ -82,11 +84,11 @@ class Page:
         self._known = _links_of(url.partition("?")[0].rpartition("/")[0] + "/")
 
     def link(self, href: str) -> str | None:
-        """The canonical target of a link; None if it is not a web page."""
+        """Return the canonical target of a link; None if it is not a web page."""
         return self.links((href,))[0]
 
     def links(self, hrefs: Collection[str]) -> list[str | None]:
-        """The target of each link."""
+        """Return the target of each link."""
         known = self._known
         result = [known[href] for href in hrefs]
         if _OF_ITSELF in result:
@@ -98,11 +100,13 @@ class Page:
 
 
 class _Links(ResultCache[str, "str | None"]):
-    """The link targets of all pages of a folder, computed once: a page's links are looked up in one pass.
+    """The link targets of all pages of a folder, calculated once.
+
+    The links of a page are looked up in one pass.
 
     Args:
-        folder: the address of the folder.
-        of_root: the links of the site's root; those that begin with a "/" are the same in every folder.
+        folder: address of the folder.
+        of_root: links of the site's root. Those that begin with a "/" are the same in every folder.
     """
 
     def __init__(self, folder: str, of_root: _Links | None) -> None:
@@ -130,7 +134,7 @@ def _links_of(folder: str) -> _Links:
 
 
 def _leads(base: str, href: str) -> str | None:
-    """The target of a link from a base: its site's root, its folder, or, after a "?", its page."""
+    """Return the target of a link from a base: the site's root, its folder, or, after a "?", its page."""
     if len(href) > _LONGEST:
         return None
     if plain := _PLAIN.match(href):
@@ -144,30 +148,31 @@ def _leads(base: str, href: str) -> str | None:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a canonical address: everything before its path."""
+    """Return scheme, host and port of a canonical address."""
     return url[: url.index("/", _PATH_FROM)]
 
 
 def target_of(url: str) -> str:
-    """Path and query of a canonical address."""
+    """Return path and query of a canonical address."""
     return url[url.index("/", _PATH_FROM) :]
 
 
 def host_of(url: str) -> str:
-    """Host and port of an address, in lower case."""
+    """Return host and port of an address in lower case."""
     return url.split("/", 3)[2] if url.count("/") >= 3 else urlsplit(url).netloc
 
 
-# Sitemaps (sitemaps.org): an index of others, or addresses with their last change; also packed.
+# Sitemaps (sitemaps.org) are an index of others, or addresses with the time of their last change. They may be
+# packed.
 
 _GZIP = b"\x1f\x8b"
-_SITEMAP_BEGINNINGS = (b"<", b"\xff\xfe", b"\xfe\xff")  # the latter two in UTF-16
+_SITEMAP_BEGINNINGS = (b"<", b"\xff\xfe", b"\xfe\xff")  # the last two in UTF-16
 _PLACES = {"url": False, "sitemap": True}
 _MOST_ENTRIES, _MOST_ELEMENTS, _LARGEST_ELEMENT_BYTES = 100_000, 1_000_000, 4 * 2**20
-"""The protocol allows 50,000 entries. The generator reads them in its own time, in about a second."""
+"""Limits of a sitemap. The protocol allows 50,000 entries, which this process reads in about a second."""
 _DEEPEST = 100
 _STEP_BYTES = 2**20
-"""A handler's refusal ends the parser at the end of a step."""
+"""Bytes per step of the parser, because a handler that refuses ends the parser at the end of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +180,9 @@ class SitemapEntry:
     """One entry of a sitemap.
 
     Attributes:
-        url: as written there.
-        is_sitemap: whether it is another sitemap.
-        version: its last change; "" if not given.
+        url: address as written in the sitemap.
+        is_sitemap: whether the address is another sitemap.
+        version: time of its last change; "" if not given.
     """
 
     url: str
@@ -186,7 +191,7 @@ class SitemapEntry:
 
 
 def entries(content: bytes, where: str) -> list[SitemapEntry]:
-    """The addresses of a sitemap, or of a text with one address per line. Raises ``Failure`` otherwise."""
+    """Return the addresses of a sitemap, or of a text with one address per line. Raises ``Failure``."""
     plain = _unpacked(content, where) if content.startswith(_GZIP) else content
     if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_SITEMAP_BEGINNINGS):
         result = _read(plain.lstrip(), where)
@@ -217,13 +222,14 @@ def _read(plain: bytes, where: str) -> Iterator[SitemapEntry]:
             reader.feed(plain[at : at + _STEP_BYTES])
             yield from reader.taken()
         reader.feed(b"", last=True)
-    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: of its encoding, its depth
+    # the last two: the encoding of the sitemap, and its depth
+    except (expat.ExpatError, LookupError, ValueError) as error:
         raise _no_sitemap(where, str(error)) from error
     yield from reader.taken()
 
 
 class _SitemapReader:
-    """Converts elements to entries while they are parsed: no tree is built."""
+    """Converts elements to entries while they are parsed, without building a tree."""
 
     def __init__(self) -> None:
         parser = expat.ParserCreate(namespace_separator="}")
@@ -237,10 +243,10 @@ class _SitemapReader:
         self._place, self._at = "", 0  # the element that is an entry, and its depth
         self._said: dict[str, str] = {}
         self._field = ""
-        self._text: list[str] | None = None  # the text of a direct child element, up to its own first child
+        self._text: list[str] | None = None  # text of a direct child element, up to its first child
 
     def feed(self, step: bytes, *, last: bool = False) -> None:
-        """Read on."""
+        """Parse further bytes."""
         self._parser.Parse(step, last)
         self._fed_bytes += len(step)
         if self._fed_bytes - self._parser.CurrentByteIndex > _LARGEST_ELEMENT_BYTES:
@@ -248,7 +254,7 @@ class _SitemapReader:
             raise ValueError(f"it has a tag larger than {_LARGEST_ELEMENT_BYTES // 2**20} MiB")
 
     def taken(self) -> list[SitemapEntry]:
-        """The entries completed since the last call."""
+        """Return the entries completed since the last call."""
         taken, self._entries = self._entries, []
         return taken
 
@@ -299,19 +305,19 @@ def _no_sitemap(where: str, why: str) -> Failure:
     return Failure("bad_answer", f"{where} is no sitemap: {why}", permanent=True)
 
 
-# The addresses of a web source, and what a host's robots.txt allows of them (RFC 9309).
+# The classes below define the addresses of a web source, and what the robots.txt of a host allows (RFC 9309).
 
 
 class Scope:
     """The addresses that a web source may crawl.
 
     Args:
-        start: its canonical address.
-        source: its parameters ``hosts``, ``include``, ``exclude``, ``depth``.
+        start: canonical address of the start.
+        source: parameters of the source: ``hosts``, ``include``, ``exclude``, ``depth``.
     """
 
     def __init__(self, start: str, source: SourceParams) -> None:
-        self._near = origin_of(start) + "/"  # nearly all addresses of a site are there
+        self._near = origin_of(start) + "/"  # nearly all addresses of a site are on the host of the start
         self._hosts = {host_of(start), *(host.lower() for host in source.hosts if not host.startswith("*."))}
         self._domains = tuple(host[1:].lower() for host in source.hosts if host.startswith("*."))
         self._include = _pattern(source.include)
@@ -319,15 +325,15 @@ class Scope:
         self._depth = source.depth
 
     def holds(self, url: str, depth: int) -> bool:
-        """Whether a canonical address at this number of links from the start belongs to the source."""
+        """Return whether a canonical address at a number of links from the start belongs to the source."""
         return self.reaches(depth) and self.covers(url)
 
     def reaches(self, depth: int) -> bool:
-        """Whether the depth limit allows this number of links."""
+        """Return whether the depth limit allows a number of links."""
         return self._depth is None or depth <= self._depth
 
     def covers(self, url: str) -> bool:
-        """Whether a canonical address belongs to the source at any depth."""
+        """Return whether a canonical address belongs to the source at any depth."""
         if not self.has_host(url):
             return False
         if self._include is None and self._exclude is None:
@@ -339,7 +345,7 @@ class Scope:
         return self._include is None or self._include.match(f"{local}\n{url}") is not None
 
     def has_host(self, url: str) -> bool:
-        """Whether a canonical address is on one of its hosts: other hosts are never contacted."""
+        """Return whether a canonical address is on a host of the source. Other hosts are never contacted."""
         if url.startswith(self._near):
             return True
         host = host_of(url)
@@ -347,7 +353,10 @@ class Scope:
 
 
 def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
-    """One expression for all patterns, for the path and, on a second line, the whole address."""
+    """Return one expression for all patterns.
+
+    It matches the path and, on a second line, the whole address.
+    """
     parts = []
     for wanted in given:
         each = "[^\n]*".join(re.escape(part) for part in wanted.split("*"))
@@ -356,16 +365,16 @@ def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:
 
 
 _LARGEST_BYTES = 500 * 1024
-"""The part of the file that is read."""
+"""Number of bytes of the file that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """One host's rules for one user agent.
+    """The rules of one host for one user agent.
 
     Attributes:
-        delay_s: its pause between two requests; 0 without one.
-        sitemaps: the addresses of its sitemaps.
+        delay_s: pause between two requests in seconds; 0 without one.
+        sitemaps: addresses of the sitemaps.
     """
 
     _rules: Protego | None
@@ -374,7 +383,7 @@ class Robots:
     sitemaps: tuple[str, ...] = ()
 
     def allow(self, url: str) -> bool:
-        """Whether an address may be requested."""
+        """Return whether an address may be requested."""
         return self._rules is None or _allowed(self._rules, url, self._user_agent)
 
 
@@ -384,9 +393,9 @@ def _allowed(rules: Protego, url: str, user_agent: str) -> bool:
 
 
 def parsed(content: bytes, user_agent: str) -> Robots:
-    """The rules in a robots.txt."""
+    """Return the rules in a robots.txt."""
     if len(content) > _LARGEST_BYTES:
-        # a rule that is cut off would be another rule
+        # A rule that is cut off would be another rule.
         content = content[:_LARGEST_BYTES].rpartition(b"\n")[0]
     rules = Protego.parse(content.decode("utf-8-sig", "replace"))
     rate = rules.request_rate(user_agent)
@@ -398,7 +407,7 @@ def parsed(content: bytes, user_agent: str) -> Robots:
 
 
 def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
-    """The rules of a host's robots.txt; without one everything is allowed.
+    """Return the rules of a host's robots.txt. Without the file, everything is allowed.
 
     Raises:
         Failure: the host cannot answer at present, so nothing may be requested (RFC 9309, 2.3.1.4).
@@ -408,24 +417,25 @@ def read(ask: Callable[[], HttpAnswer], user_agent: str) -> Robots:
     except Skipped:
         return Robots(None, user_agent)
     except Failure as failure:
-        if failure.permanent and failure.kind not in {"bad_answer", "tls"}:  # 4xx, 3xx: no robots.txt
+        if failure.permanent and failure.kind not in {"bad_answer", "tls"}:  # 4xx or 3xx: no robots.txt
             return Robots(None, user_agent)
         raise
 
 
-# What an HTML page declares for crawlers: its links, its canonical address, whether it may be indexed.
+# The classes below read what a page declares for crawlers: links, canonical address, permission to index.
 
 _HTML = ("text/html", "application/xhtml+xml")
 _BEGINNINGS = (b"<!doctype html", b"<html")
 _LINKS = frozenset({"a", "area", "frame", "iframe"})
 _OTHERS = frozenset({"base", "link", "meta"})
 _REFRESH = re.compile(r"[\d.\s]*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE)
-_ADDRESSED = re.compile(r"\s*([\w.*/-]+)\s*:\s*(.*)")  # X-Robots-Tag: otherbot: noindex
+_ADDRESSED = re.compile(r"\s*([\w.*/-]+)\s*:\s*(.*)")  # such as X-Robots-Tag: otherbot: noindex
 _WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _MOST_LINKS = 10_000
-"""The most links taken from one page; a page with more is a listing without an end."""
+"""Largest number of links taken from one page. A page with more links is an endless listing."""
 _READ_BYTES = 2 * 2**20
-"""The part of a page that is searched for links: 64 MiB of tags would stop the generator's load for 20 s."""
+"""Bytes of a page that are searched for links: 64 MiB of tags would stop the load of this process for 20
+s."""
 
 
 class PageContent(NamedTuple):
@@ -433,9 +443,9 @@ class PageContent(NamedTuple):
 
     Attributes:
         links: canonical addresses of its links, each once, in order.
-        follow: those that may be followed, except its own.
-        canonical: the canonical address that it declares; "" without one.
-        noindex: whether it must not be indexed.
+        follow: links that may be followed, except those to the page itself.
+        canonical: canonical address that the page declares; "" if it declares none.
+        noindex: whether the page must not be indexed.
     """
 
     links: tuple[str, ...]
@@ -448,15 +458,15 @@ class PageContent(NamedTuple):
 class _PageTags:
     """The links and instructions of a page, as written."""
 
-    hrefs: dict[str, bool] = field(default_factory=dict)  # and whether one of its links may be followed
-    choosy: bool = False  # whether one of them may not
+    hrefs: dict[str, bool] = field(default_factory=dict)  # and whether a link to it may be followed
+    choosy: bool = False  # whether a link may not be followed
     base: str = ""
     canonical: str = ""
-    words: set[str] = field(default_factory=set)  # of robots
+    words: set[str] = field(default_factory=set)  # instructions of robots
 
 
 class _PageReader:
-    """Takes a page's tags from libxml2 during parsing: no tree is built, at any depth."""
+    """Takes the tags of a page from libxml2 during parsing, without building a tree, at any depth."""
 
     def __init__(self) -> None:
         self._said = _PageTags()
@@ -481,18 +491,18 @@ class _PageReader:
 
 
 _PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=True)
-"""One parser for all pages: other encodings are converted to UTF-8 before."""
+"""One parser for all pages. Other encodings are converted to UTF-8 first."""
 
 
 def is_page(content_type: str, body: bytes) -> bool:
-    """Whether an answer is HTML: by its type, or, without a type, by its beginning."""
+    """Return whether an answer is HTML: by its type, or, without a type, by its begin."""
     if content_type:
         return content_type.lower().startswith(_HTML)
     return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
 
 
 def reading(answer: HttpAnswer, content_type: str, url: str, user_agent: str) -> PageContent:
-    """A page's rules for a crawler with this name; ``url`` is the page's canonical address."""
+    """Return the rules of a page for a crawler with a name. ``url`` is the canonical address of the page."""
     said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
     if answer.response.header(b"x-robots-tag"):
         said.words |= _header_words(answer, user_agent)
@@ -521,7 +531,7 @@ def _said(body: bytes) -> _PageTags:
 
 
 def _note(tag: str, attributes: Mapping[str, str], tags: _PageTags) -> None:
-    """Note declarations that are not links: the first ``base`` and ``canonical``, every ``meta``."""
+    """Record declarations that are not links: the first ``base`` and ``canonical``, every ``meta``."""
     if tag == "base":
         tags.base = tags.base or attributes.get("href", "")
     elif tag == "link":
@@ -536,7 +546,10 @@ def _note(tag: str, attributes: Mapping[str, str], tags: _PageTags) -> None:
 
 
 def _utf8(body: bytes, content_type: str) -> bytes:
-    """A page in UTF-8; its encoding is declared by a byte order mark, the server, or the page itself."""
+    """Return a page in UTF-8.
+
+    Its encoding is declared by a byte order mark, the server, or the page itself.
+    """
     if body.isascii() and b"\0" not in body:
         return body
     try:
@@ -547,7 +560,10 @@ def _utf8(body: bytes, content_type: str) -> bytes:
 
 
 def _header_words(answer: HttpAnswer, user_agent: str) -> set[str]:
-    """Words of ``X-Robots-Tag`` for all crawlers, or for this name; a field may name another one."""
+    """Return the words of ``X-Robots-Tag`` for all crawlers or for a name.
+
+    A field may be for another name.
+    """
     words = set()
     for name, value in answer.response.headers:
         if name.lower() != b"x-robots-tag":
@@ -573,14 +589,14 @@ _NOT_MODIFIED = 304
 _MOST_HOSTS = 32
 """Number of hosts to which a session keeps connections."""
 _REMEMBERED = 2**16
-"""Number of links with a remembered decision: the pages of a site have the same targets."""
+"""Number of links with a remembered decision, because the pages of a site have the same targets."""
 _ROBOTS_REDIRECTS = 5
 _MOST_REDIRECTS = 20
-"""The most redirects in a row, as in browsers."""
+"""Largest number of consecutive redirects, as in browsers."""
 
 
 class WebRepository:
-    """The site in one process: see ``Repository``."""
+    """A site as one process sees it (see ``Repository``)."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         start = canonical(endpoint.url)
@@ -594,7 +610,7 @@ class WebRepository:
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
         self.linked = ResultCache(self._linked, _REMEMBERED)
-        """``linked[url, depth]``: a linked page as an item; None if it may not be crawled."""
+        """``linked[url, depth]`` is a linked page as an item; None if it may not be crawled."""
         self._judged = ResultCache(self._judge, _REMEMBERED)
         self._robots: dict[str, Robots] = {}
         self._elsewhere: dict[str, str] = {}
@@ -607,11 +623,11 @@ class WebRepository:
         return self.pace.pause_s()
 
     def known(self, origin: str) -> Robots | None:
-        """An origin's rules, if they have been read."""
+        """Return the rules of an origin, if they have been read."""
         return self._robots.get(origin)
 
     def learn(self, origin: str, robots: Robots) -> None:
-        """Keep an origin's rules."""
+        """Store the rules of an origin."""
         with self._lock:
             self._robots[origin] = robots
         self.linked.clear()
@@ -619,13 +635,13 @@ class WebRepository:
         self.pace.slow_down(host_of(f"{origin}/"), robots.delay_s)
 
     def may(self, url: str, depth: int) -> bool:
-        """Whether an address is in scope, and, if its host's rules are known, allowed."""
+        """Return whether an address is in scope, and allowed if the rules of its host are known."""
         return self.scope.reaches(depth) and self._judged[url]
 
     def leads_round(self, url: str, own: str) -> bool:
-        """Whether the canonical address of a page leads, directly or not, back to this page.
+        """Return whether the canonical address of a page leads back to this page, directly or indirectly.
 
-        The page that is crawled last is indexed, now and next time; otherwise none would be.
+        The page that is crawled last is indexed, now and next time. Otherwise no page would be indexed.
         """
         met = {url}
         while own and own not in met:
@@ -634,7 +650,7 @@ class WebRepository:
         return own == url
 
     def lies_elsewhere(self, url: str, own: str) -> None:
-        """Note the canonical address that a page declares."""
+        """Record the canonical address that a page declares."""
         if len(self._elsewhere) >= _REMEMBERED:
             self._elsewhere.clear()
         self._elsewhere[url] = own
@@ -651,7 +667,7 @@ class WebRepository:
 
 
 class _RequestedHost(NamedTuple):
-    """A requested host: the prefix of its addresses, and its connection."""
+    """A requested host: the prefix of its addresses, and the connection to it."""
 
     place: str
     target_from: int
@@ -660,14 +676,14 @@ class _RequestedHost(NamedTuple):
 
 
 class WebSource:
-    """Sitemaps are containers; a page is a document in which further ones are found.
+    """A site as a source. Sitemaps are containers; a page is a document in which further pages are found.
 
-    A document's ``detail`` is its number of links from the start or a sitemap, and after a ``+`` the number
-    of consecutive redirects to it. Each item is one request; a redirect becomes a new item. A login's headers
-    are sent to the start's own scheme, host and port alone.
+    The ``detail`` of a document is its number of links from the start or a sitemap, and after a ``+`` the
+    number of consecutive redirects to it. Each item is one request; a redirect becomes a new item. The
+    headers of a login are sent only to the scheme, host and port of the start.
 
     Args:
-        site: the shared part of this process.
+        site: part of the source that this process shares.
     """
 
     def __init__(self, site: WebRepository) -> None:
@@ -676,7 +692,7 @@ class WebSource:
         self._near: _RequestedHost | None = None
 
     def check(self) -> Mapping[str, Any]:
-        """Whether the start page answers, and the rules of robots.txt."""
+        """Check that the start page answers, and return the rules of robots.txt."""
         robots = self._robots(self._site.start)
         self._check_login(self._ask(self._site.start))
         return {
@@ -687,7 +703,10 @@ class WebSource:
         }
 
     def root(self) -> Item:
-        """The container of the sitemaps and the first page; its address differs from that page's."""
+        """Return the container of the sitemaps and the first page.
+
+        Its address differs from that of the page.
+        """
         return Item("container", f"{self._site.start}#{_START}", _START)
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
@@ -701,7 +720,7 @@ class WebSource:
         self._site.pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """The start page and the sitemaps, or a sitemap's entries."""
+        """Return the start page and the sitemaps, or the entries of a sitemap."""
         if container.detail == _START:
             return self._beginning()
         known = self._robots(container.url)
@@ -721,7 +740,7 @@ class WebSource:
         return items
 
     def fetch(self, document: Item) -> Fetched:
-        """A page or file, its links, and those to crawl."""
+        """Fetch a page or file, its links, and the pages to crawl."""
         url = document.url
         if not self._at(url).robots.allow(url):
             raise Skipped("robots.txt disallows it")
@@ -748,15 +767,15 @@ class WebSource:
         )
 
     def token(self) -> str | None:
-        """A web site keeps no change log."""
+        """Return None: a web site has no change log."""
         return None
 
     def changes(self, since: str) -> Changes:
-        """Not supported."""
+        """Raises ``Failure``: not supported."""
         raise Failure("not_supported", f"a web site keeps no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
-        """Close all connections. Safe to call twice."""
+        """Close all connections. A second call does nothing."""
         for http in self._https.values():
             http.close()
         self._https.clear()
@@ -790,7 +809,7 @@ class WebSource:
             )
 
     def _exists(self, url: str) -> bool:
-        """Whether a sitemap that nothing named may exist: a missing one is no failure.
+        """Return whether a sitemap that no page named may exist. A missing one is no failure.
 
         An address that does not answer may be a sitemap. It is requested again as a separate item, so that
         its failure affects neither the start page nor the pages that it named earlier.
@@ -809,7 +828,7 @@ class WebSource:
         target = Page(document.url).link(_location(answer))
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
-        # At the depth of the redirected page: a redirect is not a link.
+        # The depth is that of the redirected page, because a redirect is not a link.
         result = self._site.linked[target, depth]
         return Fetched(
             b"",
@@ -847,7 +866,10 @@ class WebSource:
         return known
 
     def _robots_txt(self, url: str) -> HttpAnswer:
-        """A host's robots.txt, also after redirects to others of the source's hosts (RFC 9309, 2.3.1.2)."""
+        """Return the robots.txt of a host, also after redirects to other hosts of the source.
+
+        RFC 9309, 2.3.1.2, defines this.
+        """
         where = f"{origin_of(url)}/robots.txt"
         for _ in range(1 + _ROBOTS_REDIRECTS):
             answer = self._http(where).request("GET", target_of(where), accept=_REDIRECTS)
@@ -872,7 +894,7 @@ class WebSource:
             raise
 
     def _at(self, url: str) -> _RequestedHost:
-        """The known facts of an address's host: mostly the same as the last one."""
+        """Return the known facts about the host of an address, which is mostly the same as the last one."""
         near = self._near
         if near is None or not url.startswith(near.place):
             place = origin_of(url) + "/"
@@ -885,7 +907,7 @@ class WebSource:
         if http is None:
             if len(self._https) >= _MOST_HOSTS:
                 self._https.pop(next(iter(self._https))).close()
-                self._near = None  # it may have been that one
+                self._near = None  # the item may have been that sitemap
             headers = {"User-Agent": self._site.source.user_agent, "Accept": "*/*"}
             if origin == self._site.origin:
                 headers |= self._site.login
@@ -894,19 +916,19 @@ class WebSource:
 
 
 def _way(detail: str) -> tuple[int, int]:
-    """A document's number of links from the start, and of consecutive redirects."""
+    """Return a document's number of links from the start, and of consecutive redirects."""
     depth, _, moves = detail.partition("+")
     return int(depth or 0), int(moves or 0)
 
 
 def _location(answer: HttpAnswer) -> str:
-    """The target of a redirect, read as UTF-8 although HTTP's fields are bytes (RFC 9110, 5.5)."""
+    """Return the target of a redirect, read as UTF-8 although HTTP's fields are bytes (RFC 9110, 5.5)."""
     value = answer.header("Location")
     return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
 def _conditions(known: str) -> Mapping[str, str] | None:
-    """Headers that request a page only if it changed (RFC 9110, 13.1): by its ETag, or its time."""
+    """Return headers that request a page only if it changed (RFC 9110, 13.1), by its ETag or its time."""
     if known.endswith('"') and known.startswith(('"', 'W/"')):
         return {"If-None-Match": known}
     return {"If-Modified-Since": known} if known.endswith(" GMT") else None
