@@ -16,7 +16,7 @@ from pinchpoint.analysis.resources.disk.classify import fell
 from pinchpoint.analysis.resources.disk.devices import find_disks
 from pinchpoint.analysis.resources.disk.measures import settle
 from pinchpoint.analysis.resources.kinds import find_resources
-from pinchpoint.analysis.stages import Rows, Stage, find_stages
+from pinchpoint.analysis.stages import Rows, Stage, at_main_level, find_stages
 from pinchpoint.data.inputs import Inputs
 
 
@@ -79,7 +79,9 @@ def build_case(
         since: the measurements from the start of the run to the end of the part, which show a disk that spent
             its burst credits before the part.
     """
-    flows, stages = find_flows(inputs), find_stages(inputs)
+    part = at_main_level(inputs)
+    stages = find_stages(part, inputs.window.steps - part.window.steps)
+    inputs, flows = part, find_flows(part)
     resources = _with_earlier_falls(_with_service_times(find_resources(inputs, flows), climb), since)
     stage, resources, result = _judged(stages, resources, flows)
     result = by_all_levels(result, climb)

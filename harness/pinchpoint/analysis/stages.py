@@ -8,7 +8,7 @@ change-point test agrees that the level changed, because MSER alone also cuts no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -44,19 +44,18 @@ class Stage:
     fewer_users_steps: int
 
 
-def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
+def find_stages(inputs: Inputs, fewer_users_steps: int) -> tuple[Stage, ...]:
     """The load levels, the sustained level first; empty without a measured window."""
-    steps = inputs.window.steps
-    if steps == 0:
+    if inputs.window.steps == 0:
         return ()
-    judged = np.flatnonzero(_at_main_level(inputs))
+    judged = np.arange(inputs.window.steps)
     cut, steady, unsteady = _transient(inputs, judged)
     rows = judged[cut:]
     peak = peak_steps(inputs)[rows]
     bursts = peak.sum() * inputs.window.step_s >= MIN_SECONDS.value
     parts = {"base": rows[~peak], "peak": rows[peak]} if bursts else {"measure": rows}
     return tuple(
-        Stage(name, part, cut, steady, unsteady, steps - len(judged))
+        Stage(name, part, cut, steady, unsteady, fewer_users_steps)
         for name, part in parts.items()
         if len(part)
     )
@@ -80,6 +79,19 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
         return np.full(inputs.window.steps, np.nan)
     # A worker that died or joined late has no data for the rest of the time; the other workers have data.
     return added(inputs.samples.steps(*key) for key in keys)
+
+
+def at_main_level(inputs: Inputs) -> Inputs:
+    """The inputs of the longest stretch at the load at which most documents were crawled; else all."""
+    window = inputs.window
+    if window.steps == 0 or (inside := _at_main_level(inputs)).all():
+        return inputs
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
+    begin, end = max(zip(ends[::2], ends[1::2], strict=True), key=lambda stretch: stretch[1] - stretch[0])
+    if (end - begin) * window.step_s < MIN_SECONDS.value:
+        return inputs
+    first_s = window.first_s + int(begin) * window.step_s
+    return inputs.during(replace(window, first_s=first_s, steps=int(end - begin)))
 
 
 def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
