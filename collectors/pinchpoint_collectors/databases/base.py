@@ -385,7 +385,10 @@ class SamplingCollector(ServerCollector):
         return None
 
     def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:  # noqa: ARG002 -- of most not known
-        """``USER:ACTIVITY`` -> number of sessions that wait for its lock; queried while sessions wait."""
+        """Return ``USER:ACTIVITY`` -> number of sessions that wait for its lock.
+
+        Asked while sessions wait.
+        """
         return {}
 
 

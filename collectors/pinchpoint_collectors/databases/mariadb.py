@@ -509,7 +509,7 @@ class MariadbCollector(SamplingCollector):
         return True
 
     def _find_summaries(self) -> tuple[tuple[str, str] | None, bool]:
-        """(why file summaries are missing and the remedy, or None; whether I/O times are measured)."""
+        """Return why file summaries are missing, with the remedy (or None), and whether I/O is timed."""
         if not self._about["performance_schema"]:
             why = "performance_schema is off: this server counts all files of InnoDB together, without times"
             return (why, "say performance_schema=ON in the server's settings and start it again"), False

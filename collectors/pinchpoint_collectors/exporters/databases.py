@@ -15,15 +15,15 @@ from pinchpoint_collectors.record import Sample
 
 @dataclass(frozen=True, slots=True)
 class ServerSeries:
-    """The metric of a database server's series.
+    """The metric for a series of a database server.
 
     Attributes:
-        metric: ours.
-        instance: likewise.
-        scale: factor from a counter's rate to base units; 0: the series is not a counter.
-        of: the series of its limit: the metric is then series ÷ limit (a counter only if the limit is one);
-            "": no limit.
-        label: (label, value) of the series that count.
+        metric: name of the metric.
+        instance: instance of the metric.
+        scale: factor from the rate of a counter to base units; 0: the series is not a counter.
+        of: series of its limit; the metric is then series ÷ limit (a counter only if the limit is one). "":
+            no limit.
+        label: label and value of the series that count.
     """
 
     metric: str
@@ -74,16 +74,16 @@ SERVERS: Mapping[str, Sequence[ServerSeries]] = {
     "redis_connected_clients": [ServerSeries("db.connections_ratio", of="redis_config_maxclients")],
     "redis_rejected_connections_total": [ServerSeries("db.connections_rejected_per_s", scale=1.0)],
 }
-"""Series -> its metric; several series of one metric are added up."""
+"""Series -> its metric. Several series of one metric are added up."""
 NAMES = frozenset({*SERVERS, *(each.of for its in SERVERS.values() for each in its if each.of)})
 
 
 def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
-    """One sample per value and scrape, except the first scrape, which begins the counters.
+    """Yield one sample per value and scrape. The first scrape is left out, because it begins the counters.
 
     Args:
-        host: the samples'.
-        series: the series of one host; names that are not in ``NAMES`` are left out.
+        host: host of the samples.
+        series: series of one host. Names that are not in ``NAMES`` are left out.
     """
     figures: dict[tuple[str, str], list[tuple[ServerSeries, Points]]] = defaultdict(list)
     for labels, points in series:
@@ -110,12 +110,12 @@ def samples(host: str, series: Sequence[Series]) -> Iterator[Sample]:
 def figures(
     old: Mapping[str, float], new: Mapping[str, float], interval_s: float
 ) -> Iterator[tuple[str, str, float]]:
-    """(metric, instance, value) from two readings of unique series.
+    """Yield metric, instance and value from two readings of unique series.
 
     Args:
-        old: series -> its value.
-        new: likewise, later.
-        interval_s: seconds between them.
+        old: series -> value at the first reading.
+        new: series -> value at the second reading.
+        interval_s: seconds between the readings.
     """
     for name, value in new.items():
         for means in SERVERS.get(name, ()):

@@ -15,29 +15,28 @@ from pinchpoint_collectors import bounds
 from pinchpoint_collectors.record import Sample
 
 GAP = 2.5
-"""Two scrapes that are more usual intervals than this apart have a gap between them, which no value
-covers."""
+"""Factor of the usual interval. Two scrapes further apart have a gap between them, which no value covers."""
 
 Labels = Mapping[str, str]
 Points = Mapping[float, float]
 """UTC seconds -> value."""
 Series = tuple[Labels, Points]
 Key = tuple[str, str, str]
-"""The identity of a figure: the metric's name, our instance (such as a CPU's core), a CPU's mode."""
+"""Identity of a figure: name of the metric, instance (such as a CPU core), mode of a CPU."""
 NAME = "__name__"
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesMeans:
-    """What a series becomes.
+    """The metric for a series.
 
     Attributes:
-        metric: ours.
-        label: the label with the instance; "": there is only one.
+        metric: name of the metric.
+        label: label with the instance; "": there is only one.
         kind: ``counter``: its rate; ``gauge``: its value; ``latency``: its increase ÷ that of ``per``;
             ``idle``: 1 - its rate.
-        scale: into base units.
-        per: for a latency, the counter of its operations.
+        scale: factor to base units.
+        per: for a latency, counter of its operations.
         plus: for a counter, another counter that is added.
     """
 
@@ -51,12 +50,12 @@ class SeriesMeans:
 
 @dataclass(frozen=True, slots=True)
 class CoreSeconds:
-    """Seconds of each core by mode.
+    """The series with the seconds of each core by mode.
 
     Attributes:
-        name: of the series.
-        core: the label with the core's name.
-        modes: those that add up to all time; empty: all except ``guest`` modes, which are part of others.
+        name: name of the series.
+        core: label with the name of the core.
+        modes: modes that add up to all time; empty: all except ``guest`` modes, which are part of others.
         shares: mode -> metric of its share. Busy time is all modes except these and ``idle``.
     """
 
@@ -66,22 +65,22 @@ class CoreSeconds:
     shares: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self, mode: str) -> bool:
-        """Whether this mode's time is part of all time."""
+        """Return whether the time of a mode is part of all time."""
         return mode in self.modes if self.modes else not mode.startswith("guest")
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One exporter.
+    """The series of one kind of exporter.
 
     Attributes:
         name: name of the exporter.
-        system: the operating system that it measures.
-        means: series -> its metric; CPUs and the size of memory are combined separately.
-        cpu: its CPUs.
-        memory: names of the memory size in different versions; the first that exists counts.
-        available: the series of available memory.
-        disks: a series that every disk has; ``means`` has its label.
+        system: operating system that the exporter measures.
+        means: series -> metric. CPUs and the size of memory are combined separately.
+        cpu: series of its CPUs.
+        memory: names of the memory size in different versions; the first existing one counts.
+        available: series of available memory.
+        disks: series that every disk has; ``means`` has its label.
     """
 
     name: str
@@ -94,7 +93,7 @@ class Exporter:
 
     @property
     def names(self) -> frozenset[str]:
-        """All series that the query requests."""
+        """Return all series that the query requests."""
         more = {each.plus for each in self.means.values() if each.plus}
         return frozenset({*self.means, *more, self.cpu.name, *self.memory})
 
@@ -102,14 +101,14 @@ class Exporter:
 def increases(
     pieces: Sequence[Points], usual_s: float | None = None
 ) -> Iterator[tuple[float, float, float | None]]:
-    """(time, seconds since the last scrape, a counter's increase, or None if it fell).
+    """Yield time, seconds since the last scrape, and the increase of a counter, or None if it fell.
 
-    Intervals longer than ``GAP`` usual ones are left out: the time of the increase within them is unknown. So
-    is the interval between two pieces, where another counter may have begun.
+    Intervals longer than ``GAP`` usual ones are left out, because the time of the increase within them is
+    unknown. So is the interval between two pieces, in which another counter may have begun.
 
     Args:
-        pieces: the pieces of one series, as returned by ``joined``.
-        usual_s: the scrape interval; None: taken from the points.
+        pieces: pieces of one series, as returned by ``joined``.
+        usual_s: scrape interval in seconds; None: derived from the points.
     """
     steps = [step for points in pieces for step in itertools.pairwise(sorted(points))]
     if usual_s is None:
@@ -123,9 +122,9 @@ def increases(
 
 
 def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Points]]:
-    """Series by what they measure, each as pieces in order of time that do not overlap.
+    """Return series by what they measure, each as pieces in order of time that do not overlap.
 
-    One counter has several series if a label changed: the series of an exporter's old pod ends, another
+    One counter has several series if a label changed: the series of an exporter's old pod ends, and another
     begins. If two overlap (two jobs scrape one exporter), the later one is used.
     """
     result: dict[Key, list[Points]] = {}
@@ -140,13 +139,13 @@ def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Point
 def samples(
     exporter: Exporter, host: str, series: Sequence[Series], usual_s: float | None = None
 ) -> Iterator[Sample]:
-    """One sample per value and scrape, except the first scrape; times are those of the scrapes.
+    """Yield one sample per value and scrape, except the first scrape, at the times of the scrapes.
 
     Args:
-        exporter: the exporter of the series.
-        host: the samples'.
-        series: the series of one host; those of other exporters are left out.
-        usual_s: the scrape interval; None: taken from the points.
+        exporter: exporter of the series.
+        host: host of the samples.
+        series: series of one host. Those of other exporters are left out.
+        usual_s: scrape interval in seconds; None: derived from the points.
     """
     named = joined(exporter, series)
     disk = exporter.means[exporter.disks].label
@@ -163,7 +162,7 @@ def samples(
 
 
 def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
-    """The machine's facts for the inventory, from its series."""
+    """Return the facts of the machine for the inventory, from its series."""
     result: dict[str, Any] = {"os": exporter.system}
     cores, sizes = set(), []
     for labels, points in series:
@@ -180,13 +179,13 @@ def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
 
 
 def core_of(label: str) -> str:
-    """The number of a core, such as 0 of ``cpu0``; without the group 0 that Windows puts before it."""
+    """Return the number of a core: 0 of ``cpu0``, and without the group 0 that Windows puts before it."""
     group, comma, core = label.partition(",")
     return (core if comma and group == "0" else label).removeprefix("cpu")
 
 
 def whole_disks(devices: Collection[str]) -> list[str]:
-    """The disks without partitions: ``sda1`` beside ``sda``, ``nvme0n1p1`` beside ``nvme0n1``."""
+    """Return the disks without partitions: ``sda1`` beside ``sda``, ``nvme0n1p1`` beside ``nvme0n1``."""
     return sorted(set(devices) - _partitions(devices))
 
 
@@ -195,11 +194,11 @@ def _partitions(devices: Collection[str]) -> set[str]:
 
 
 def is_part(device: str, disk: str) -> bool:
-    """Whether a device is a partition of a disk, as the kernel names them."""
+    """Return whether a device is a partition of a disk, by the names that the kernel gives."""
     rest = device.removeprefix(disk)
     if rest == device or not rest:
         return False
-    # If a disk's name ends in a digit, a p separates the partition's number.
+    # If the name of a disk ends in a digit, a p separates the number of the partition.
     return rest.isdecimal() if not disk[-1].isdecimal() else rest[0] == "p" and rest[1:].isdecimal()
 
 
@@ -218,14 +217,14 @@ def _instance(exporter: Exporter, name: str, labels: Labels) -> str:
 
 
 def _level(pieces: Iterable[Points]) -> Points:
-    """The values at each time."""
+    """Yield the values at each time."""
     return {at: value for points in pieces for at, value in points.items()}
 
 
 def _values(
     means: SeriesMeans, pieces: Sequence[Points], other: Sequence[Points], usual_s: float | None
 ) -> Iterator[tuple[float, float, float | None, float | None]]:
-    """(time, interval, value, weight) of every scrape but a piece's first."""
+    """Yield time, interval, value and weight of every scrape except the first of a piece."""
     more_of = {time_s: more for time_s, _, more in increases(other, usual_s)}
     level = _level(pieces)
     for time_s, interval_s, more in increases(pieces, usual_s):
@@ -247,7 +246,7 @@ def _values(
 def _cpus(
     cpu: CoreSeconds, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
 ) -> Iterator[Sample]:
-    """Busy shares of each core and of all cores, from the times of all CPU states."""
+    """Yield busy shares of each core and of all cores, from the times of all CPU states."""
     spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
     for (name, core, mode), pieces in named.items():
         if name == cpu.name:

@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint_collectors.exporters.means import NAME, Exporter, Labels, is_part, whole_disks
 
 MAPPED = ("dm-", "md", "loop", "ram", "zram", "sr", "fd")
-"""Name prefixes of devices that consist of other devices, or are no disks of the machine."""
+"""Name prefixes of devices that consist of other devices, or are not disks of the machine."""
 
 FILE_SYSTEMS, MAPPER = "node_filesystem_size_bytes", "node_disk_device_mapper_info"
 UNAME, SYSTEM, DISK, MACHINE = "node_uname_info", "node_os_info", "node_disk_info", "node_dmi_info"
@@ -20,11 +20,11 @@ INFORMS = (FILE_SYSTEMS, MAPPER, UNAME, SYSTEM, DISK, MACHINE, HOSTNAME, WINDOWS
 
 @dataclass(frozen=True, slots=True)
 class StorageLayout:
-    """A machine's storage, as its exporter reports it.
+    """The storage of a machine, as its exporter reports it.
 
     Attributes:
-        devices: those with counters.
-        mounts: mount point -> (device as mounted, file system).
+        devices: devices with counters.
+        mounts: mount point -> device as mounted, and file system.
         mapped: name below /dev/mapper -> device (``dm-0``).
     """
 
@@ -34,7 +34,7 @@ class StorageLayout:
 
 
 def layout(exporter: Exporter, value: Iterable[Labels]) -> StorageLayout:
-    """The layout from the labels of all series of one machine."""
+    """Return the layout from the labels of all series of one machine."""
     label = exporter.means[exporter.disks].label
     devices, mounts, mapped = set(), {}, {}
     for labels in value:
@@ -48,7 +48,7 @@ def layout(exporter: Exporter, value: Iterable[Labels]) -> StorageLayout:
 
 
 def role(there: StorageLayout, given: str) -> dict[str, Any]:
-    """The inventory's entry of a role that is given as a device, a drive or a path."""
+    """Return the inventory's entry of a role that is given as a device, a drive or a path."""
     mount, file_system, why = None, None, None
     if given.startswith("/dev/") or ("/" not in given and "\\" not in given):
         device = _device(there, given)
@@ -78,10 +78,10 @@ def role(there: StorageLayout, given: str) -> dict[str, Any]:
 def disks(
     there: StorageLayout, roles: Iterable[Mapping[str, Any]], value: Iterable[Labels]
 ) -> dict[str, Any]:
-    """The machine's whole disks, and disks with a role.
+    """Return the whole disks of the machine, and disks with a role.
 
     An exporter does not report the members of a mapped device. If a role is on one, the disks below count the
-    same I/O again: then only disks with a role are listed.
+    same I/O again, so only disks with a role are listed.
     """
     used = {place["device"] for place in roles if place["device"]}
     own = [name for name in whole_disks(there.devices) if not name.startswith(MAPPED)]
@@ -92,7 +92,7 @@ def disks(
 
 
 def machine(found: Iterable[Labels]) -> dict[str, Any]:
-    """The name, system and vendor of the machine, as far as they are reported."""
+    """Return name, system and vendor of the machine, as far as they are reported."""
     facts: dict[str, Any] = {}
     for labels in found:
         name = labels.get(NAME)
@@ -110,7 +110,7 @@ def machine(found: Iterable[Labels]) -> dict[str, Any]:
 
 
 def _device(there: StorageLayout, given: str) -> str | None:
-    """The whole disk, or the mapped device, of a device's name."""
+    """Return the whole disk, or the mapped device, of a device's name."""
     name = given.removeprefix("/dev/")
     if name.startswith("mapper/"):
         name = there.mapped.get(name.removeprefix("mapper/"), "")
@@ -125,7 +125,7 @@ def _mount(mounts: Collection[str], path: str) -> str | None:
 
 
 def _volume(volumes: Iterable[str], path: str) -> str | None:
-    """The drive, or the mount folder of a volume, with a Windows path."""
+    """Return the drive, or the mount folder of a volume, with a Windows path."""
     asked = path.casefold().rstrip("\\") + "\\"
     holding = [each for each in volumes if asked.startswith(each.casefold().rstrip("\\") + "\\")]
     return max(holding, key=len, default=None)

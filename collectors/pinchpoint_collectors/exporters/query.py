@@ -29,7 +29,7 @@ class ExporterTarget:
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> ExporterTarget:
-        """The exporter, from the labels that its series have in common."""
+        """Return the exporter, from the labels that its series have in common."""
         return cls(labels.get("job"), labels.get("instance"))
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class ExporterTarget:
 
 
 def only_target(where: str, value: Iterable[Labels]) -> ExporterTarget:
-    """The exporter of these series. Raises ``CollectorError`` if there are several."""
+    """Return the exporter of these series. Raises ``CollectorError`` if there are several."""
     targets = sorted({ExporterTarget.of(labels) for labels in value}, key=str)
     if len(targets) > 1:
         shown = "; ".join(map(str, targets[:5]))
@@ -48,7 +48,7 @@ def only_target(where: str, value: Iterable[Labels]) -> ExporterTarget:
 
 
 def matchers(watch: Watch, where: str) -> str:
-    """PromQL matchers that select the host's series. Raises ``OptionError``."""
+    """Return PromQL matchers that select the series of the host. Raises ``OptionError``."""
     labels = watch.options.get("labels", {})
     if not isinstance(labels, Mapping) or not all(_LABEL.fullmatch(str(name)) for name in labels):
         text = f"found {labels!r}; allowed: names and values, as {{job: node}}"
@@ -60,25 +60,25 @@ def matchers(watch: Watch, where: str) -> str:
 
 
 def selector(names: Iterable[str], of: str) -> str:
-    """A selector for the series of these names that ``matchers`` select."""
+    """Return a selector for the series of these names that ``matchers`` select."""
     return f'{{{NAME}=~"{"|".join(sorted(names))}",{of}}}'
 
 
 def duration_s(text: str) -> float | None:
-    """``1m30s`` as seconds; None if it is not a Prometheus duration."""
+    """Return ``1m30s`` in seconds; None if the text is no Prometheus duration."""
     if not text or _DURATION.sub("", text):
         return None
     return sum(int(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
 
 
 def shown(watch: Watch) -> str:
-    """The server's address without a login."""
+    """Return the address of the server without a login."""
     scheme, separator, rest = str(watch.options.get("url", "")).partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
 def _instance(given: str) -> str:
-    """A matcher of an instance with its port, or, without one, with any port."""
+    """Return a matcher of an instance with its port, or, if it has none, with any port."""
     if _PORT.search(given):
         return f"instance={_quoted(given)}"
     escaped = _SPECIAL.sub(r"\\\1", given)
@@ -94,7 +94,7 @@ _LATEST_S = 1e10
 
 
 def data_of(content: object) -> dict[str, Any]:
-    """The content of an answer. Raises ``CollectorError`` with the server's message for an error."""
+    """Return the content of an answer. Raises ``CollectorError`` with the server's message for an error."""
     if not isinstance(content, dict) or content.get("status") != "success":
         why = content.get("error") if isinstance(content, dict) else None
         raise CollectorError(f"it is no answer but an error of Prometheus: {why or 'status is not success'}")
@@ -103,9 +103,10 @@ def data_of(content: object) -> dict[str, Any]:
 
 
 def partial(content: object) -> str | None:
-    """Why an answer may lack existing series, in the server's words; None if it is complete.
+    """Return why an answer may lack existing series, in the server's words; None if it is complete.
 
-    ``warnings`` of Prometheus, Thanos and Mimir, which query other servers; ``isPartial`` of VictoriaMetrics.
+    The sources are ``warnings`` of Prometheus, Thanos and Mimir, which query other servers, and ``isPartial``
+    of VictoriaMetrics.
     """
     if not isinstance(content, dict):
         return None
@@ -116,7 +117,7 @@ def partial(content: object) -> str | None:
 
 
 def matrix(content: object) -> Iterator[Series]:
-    """The series of an answer to a query with a range. Raises ``CollectorError``."""
+    """Return the series in an answer to a query with a range. Raises ``CollectorError``."""
     data = data_of(content)
     kind = data.get("resultType")
     if kind != "matrix":
@@ -128,7 +129,7 @@ def matrix(content: object) -> Iterator[Series]:
 
 
 def vector(content: object) -> Iterator[tuple[dict[str, str], float]]:
-    """(labels, value) of an answer to a query without a range. Raises ``CollectorError``."""
+    """Return labels and value in an answer to a query without a range. Raises ``CollectorError``."""
     for labels, result in _results(data_of(content)):
         for value in _points([result.get("value") or ()]).values():
             yield labels, value
@@ -158,11 +159,11 @@ def _points(values: Iterable[Any]) -> Points:
 
 
 _WORDS = {"NaN": math.nan, "+Inf": math.inf, "-Inf": -math.inf, "Inf": math.inf}
-"""How Prometheus writes values that are not numbers."""
+"""Words of Prometheus for values that are not numbers."""
 
 
 def _number(given: Any) -> float:
-    """A value of a Prometheus answer. Raises ``ValueError`` or ``TypeError`` if it is not one."""
+    """Return a value of a Prometheus answer. Raises ``ValueError`` or ``TypeError`` if it is no value."""
     if isinstance(given, str):
         return _WORDS[given] if given in _WORDS else numerals.strict(given)
     if isinstance(given, bool):

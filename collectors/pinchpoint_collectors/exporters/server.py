@@ -20,9 +20,9 @@ from pinchpoint_collectors.exporters.query import data_of, matrix, partial, vect
 
 CONNECT_S, ANSWER_S = 3.0, 10.0
 _LARGEST_BYTES = 64 * 2**20
-"""An answer is no larger: the series of a farm's machines have some MB."""
+"""Largest answer in bytes. The series of a farm's machines have some MB."""
 _HALF_MS = 500_000
-"""The server reports its time truncated to whole milliseconds."""
+"""Half a millisecond, because the server reports its time truncated to whole milliseconds."""
 
 T = TypeVar("T")
 
@@ -32,17 +32,17 @@ class _Bearer(AuthBase):
         self._token = token
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Log in with the token."""
+        """Add the token to a request."""
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
 
 
 class Server:
-    """One Prometheus server. Not safe for several threads.
+    """A connection to one Prometheus server. Only one thread may use it.
 
     Args:
-        where: the server's name in messages, without secrets.
-        url: the server's address, with the path before ``/api/v1`` if any; a login in it is used.
+        where: name of the server in messages, without secrets.
+        url: address of the server, with the path before ``/api/v1`` if there is one; a login in it is used.
         options: ``token``; or ``user`` and ``password``; ``ca``: a file of certificates (PEM).
 
     Raises:
@@ -71,16 +71,19 @@ class Server:
         """Why its latest answers may be incomplete, in its own words; None if it reports no reason."""
 
     def series(self, selector: str, seconds: float, until_s: float) -> list[Series]:
-        """Every scrape of the selected series over this many seconds before a time of the server's clock."""
+        """Return every scrape of the selected series in the seconds before a time of the server's clock."""
         query = {"query": f"{selector}[{max(1, round(seconds * 1000))}ms]", "time": f"{until_s:.3f}"}
         return self._ask("query", query, lambda content: list(matrix(content)))
 
     def latest(self, selector: str) -> list[tuple[dict[str, str], float]]:
-        """Labels and present values of the selected series that were scraped in the last five minutes."""
+        """Return labels and current values of the selected series, if scraped in the last five minutes."""
         return self._ask("query", {"query": selector}, lambda content: list(vector(content)))
 
     def clock(self) -> tuple[int, int, int]:
-        """(time of the request by our clock, the server's time, time of the answer), UTC nanoseconds."""
+        """Return the time of the request, the server's time, and the time of the answer, in UTC ns.
+
+        The first and the last time are those of the local clock.
+        """
         sent_ns = time.time_ns()
         data = self._ask("query", {"query": "time()"}, data_of)
         received_ns = time.time_ns()
@@ -91,7 +94,7 @@ class Server:
         return sent_ns, round(host_s * 1e9) + _HALF_MS, received_ns
 
     def targets(self) -> list[Mapping[str, Any]]:
-        """The scrape targets of the server; empty if it has no targets API."""
+        """Return the scrape targets of the server; empty if it has no targets API."""
         try:
             data = self._ask("targets", {"state": "active"}, data_of)
         except CollectorError:
@@ -100,13 +103,13 @@ class Server:
         return [each for each in result if isinstance(each, dict)] if isinstance(result, list) else []
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         self._session.close()
 
     def _ask(self, what: str, query: Mapping[str, str], parse: Callable[[object], T]) -> T:
         until = time.monotonic() + CONNECT_S + ANSWER_S
         try:
-            # No redirect is followed: the login is for this scheme, host and port alone.
+            # No redirect is followed, because the login is only for this scheme, host and port.
             with self._session.get(
                 f"{self._url}/api/v1/{what}",
                 params=query,
@@ -135,11 +138,11 @@ class Server:
             raise CollectorError(f"{self._where}: {error}") from error
 
     def _body(self, answer: requests.Response, until: float) -> bytes:
-        """The whole body, with limits on size and time, however slowly it arrives."""
+        """Return the whole body, with limits of size and time for a body that arrives slowly."""
         packed = answer.headers.get("content-encoding", "identity") != "identity"
         unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None  # gzip with one member
         parts, left_bytes = [], _LARGEST_BYTES + 1
-        # The bytes that have arrived: iter_content would wait for more.
+        # Only bytes that have arrived are read; iter_content would wait for more.
         while part := answer.raw.read1(2**16, decode_content=False):
             self.received_bytes += len(part)
             parts.append(unpacker.decompress(part, left_bytes) if unpacker else part)
@@ -184,7 +187,7 @@ _WORDS = {
 
 
 def _moved(answer: requests.Response) -> str:
-    """The redirect target, and the line to write instead."""
+    """Return the redirect target, and the line to write instead."""
     parts = urlsplit(urljoin(answer.url, answer.headers["location"]))
     place = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     url = place.partition("/api/v1/")[0]
@@ -198,7 +201,7 @@ def _message(error: Exception) -> str:
 
 
 def _taken_apart(where: str, url: str) -> tuple[str, tuple[str, str] | None]:
-    """(the address without a login, the login)."""
+    """Return the address without a login, and the login."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -1,4 +1,4 @@
-"""The known exporters and the metric of each of their series."""
+"""Lists the known exporters, with the metric of each of their series."""
 
 from __future__ import annotations
 
@@ -118,17 +118,21 @@ _OLDER: Mapping[str, tuple[str, float]] = {
     **{name.removesuffix("_total"): (name, 1.0) for name in NODE.names if "_seconds" not in name},
     **{name.removesuffix("_bytes"): (name, 1.0) for name in NODE.names if name.startswith("node_memory")},
 }
-"""Names before node_exporter 0.16 and of windows_exporter -> the present name, and its unit."""
+"""Names before node_exporter 0.16 and of windows_exporter -> the current name, and the unit of the old
+one."""
 
 
 def present(name: str) -> tuple[str, float]:
-    """A series' present name, and the factor to its unit; wmi_exporter is an older windows_exporter."""
+    """Return the current name of a series, and the factor to its unit.
+
+    wmi_exporter is an older windows_exporter.
+    """
     plain = f"windows_{name.removeprefix('wmi_')}" if name.startswith("wmi_") else name
     return _OLDER.get(plain, (plain, 1.0))
 
 
 def whose(names: Collection[str]) -> Exporter | None:
-    """The exporter of most of these series; None if no exporter is known."""
+    """Return the exporter of most of these series; None if no exporter is known."""
     counts = {each.name: len(each.names & set(names)) for each in EXPORTERS}
     best = max(EXPORTERS, key=lambda each: counts[each.name])
     return best if counts[best.name] else None

@@ -1,1 +1,1 @@
-"""Files that other tools recorded, as samples with our names and units: one module per format."""
+"""Reads files of other tools as samples with Pinchpoint's names and units: one module per format."""

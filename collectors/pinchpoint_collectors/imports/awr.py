@@ -1,7 +1,7 @@
-"""Oracle's AWR and Statspack reports as text: what sessions waited for, and the CPU of the host.
+"""Reads Oracle's AWR and Statspack reports in text form: waits of sessions, and the CPU of the host.
 
-A report covers the time between two snapshots, as one reading. Seconds that were waited in a second are
-sessions that waited, by Little's law.
+A report is one reading that covers the time between two snapshots. Seconds waited per second are waiting
+sessions, by Little's law.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABOVE = {
     "events": re.compile(r"(Top \S+ .*Events|Foreground Wait Events)\b", re.IGNORECASE),
     "cpu": re.compile(r"Host CPU\b", re.IGNORECASE),
 }
-"""Section -> what stands above it."""
+"""Section -> heading above it."""
 _EVENT = re.compile(r"(?P<event>\S.*?\S)\s{2,}[\d,]+\s+(?P<seconds>[\d,.]+[KMG]?)\s.*")
 _SCALES = {"K": 1e3, "M": 1e6, "G": 1e9}
 
@@ -47,21 +47,21 @@ _EVENTS = (
     (r"SQL\*Net ", "Client"),
     (r"gc |LNS |LGWR-LNS|Data Guard", "Replica"),
 )
-"""How the name of an event begins -> what is waited for."""
+"""Begin of an event's name -> wait."""
 
 
 class Awr:
-    """Format ``awr``."""
+    """Import format ``awr``."""
 
     name = "awr"
     says = "Oracle's AWR or Statspack report, as text"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by its title."""
+        """Return whether the file is recognised by its title."""
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per kind of wait and share of CPU; see ``Format.read``."""
+        """Yield one sample per kind of wait and share of CPU (see ``Format.read``)."""
         report = _Report()
         for _, text in LastLine(facts).lines(lines):
             report.add(text.strip())
@@ -82,7 +82,7 @@ class Awr:
 
 
 class _Report:
-    """What was read of a report so far."""
+    """What was read of a report up to now."""
 
     def __init__(self) -> None:
         self.times: dict[str, datetime] = {}
@@ -137,7 +137,7 @@ def _number(text: str) -> float:
 
 
 def _place(event: str) -> tuple[str, str] | None:
-    """(metric, instance) of an event; None where it is no wait for a resource."""
+    """Return metric and instance of an event; None if it is no wait for a resource."""
     kind = next((kind for begins, kind in _EVENTS if re.match(begins, event)), None)
     if kind is None:
         return None

@@ -1,4 +1,4 @@
-"""The Performance Monitor's binary log (``.blg``), as Windows Vista and later write it, circular or not.
+"""Reads the Performance Monitor's binary log (``.blg``) of Windows Vista and later, circular or not.
 
 The log is an event trace: buffers of one size, each with a header (``WMI_BUFFER_HEADER``) and events. The
 first event describes the trace (``TRACE_LOGFILE_HEADER``); the provider ``_PDH`` has four kinds of events:
@@ -9,9 +9,9 @@ first event describes the trace (``TRACE_LOGFILE_HEADER``); the provider ``_PDH`
   whole object as the registry hands it out (``PERF_DATA_BLOCK`` of winperf.h);
 * a summary at the end, which is not needed.
 
-Microsoft documents the trace, the registry's structures, the raw counters and their formulas, but not how
-the three lie in the file; that was worked out from logs of Windows Vista and 8. Raw values become those that
-relog's CSV has by the formulas of ``windows.reading``.
+Microsoft documents the trace, the structures of the registry, the raw counters and their formulas, but not
+their arrangement in the file. It was derived from logs of Windows Vista and 8. Raw values are converted to
+those in relog's CSV by the formulas of ``windows.reading``.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from pinchpoint_collectors.windows.reading import TYPES, Raw
 
 _PDH = UUID("933f3bb3-943e-490d-9ced-3cbb14c14479").bytes_le
 _BUFFER = 72
-"""Bytes of a buffer's header."""
+"""Length of a buffer's header in bytes."""
 _EVENT = 72
-"""Bytes of an event's header, which ends with the number of its part and of its parts."""
+"""Length of an event's header in bytes. It ends with the number of its part and the number of parts."""
 _CATALOGUE, _DATA, _NAMES = 0x20, 0x22, 0x24
 _TRACED, _SYSTEM = 0xC0, (1, 2)
 _ONE, _INSTANCES, _OBJECT = 1, 2, 5
-"""Kinds of an item of data."""
+"""Kinds of data items: one value, all instances, a whole object."""
 _RECORD, _ITEM, _INSTANCE = 52, 8, 24
 _LEAST_BUFFER, _MOST_BUFFER = 1024, 16 * 2**20
 _MOST_PARTS = 4096
-"""The most parts of a file: Windows makes parts of 8 to 64 KiB."""
+"""Largest number of parts of a file. Windows makes parts of 8 to 64 KiB."""
 _MOST_PATHS = 1_000_000
 _EPOCH = datetime(1601, 1, 1)  # noqa: DTZ001 -- local times: the trace's header says how far from UTC
 _WITHOUT_INSTANCES = -1
 _VALID = (0, 1)
-"""PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA."""
+"""Valid values of PDH's status: PDH_CSTATUS_VALID_DATA, PDH_CSTATUS_NEW_DATA."""
 _DAMAGED = (
     "the binary log is damaged ({why}); convert it on Windows, which may repair it: relog LOG.blg -f csv -o "
     "LOG.csv"
@@ -63,7 +63,7 @@ class _Value(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """A requested counter; ``counter`` and ``instance`` may be ``*``."""
+    """A requested counter. ``counter`` and ``instance`` may be ``*``."""
 
     type: int
     per_s: int
@@ -75,12 +75,12 @@ class _Record(NamedTuple):
 
 @dataclass(slots=True)
 class _Log:
-    """The information of a log before its data.
+    """The information in a log before its data.
 
     Attributes:
         minutes: minutes to add to its local times for UTC.
-        records: the catalogue.
-        names: index -> the system's counter name.
+        records: catalogue.
+        names: index -> name of the counter in the system's language.
     """
 
     minutes: float = 0.0
@@ -88,7 +88,7 @@ class _Log:
     names: dict[int, str] = field(default_factory=dict)
 
     def name(self, index: int) -> str | None:
-        """The name in the system's language, else in English; None if the counter is not used."""
+        """Return the name in the system's language, or else in English; None if the counter is not used."""
         return self.names.get(index) or _ENGLISH.get(index)
 
 
@@ -96,17 +96,17 @@ _ENGLISH = {index: name for name, index in INDICES.items()}
 
 
 class Blg:
-    """Format ``blg``."""
+    """Import format ``blg``."""
 
     name = "blg"
     says = "the Performance Monitor's binary log (.blg), of Windows Vista and later"
 
     def begins(self, head: bytes) -> bool:
-        """Whether a file is a trace with counter events."""
+        """Return whether a file is a trace with counter events."""
         return _is_trace(head) and _PDH in head
 
     def read(self, file: BinaryIO, settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per known counter and reading; see ``BinaryFormat.read``."""
+        """Yield one sample per known counter and reading (see ``BinaryFormat.read``)."""
         log = _Log()
         paths: dict[str, None] = {}
         for _, values in _readings(file, log, facts):
@@ -128,7 +128,7 @@ class Blg:
 
 
 def _check_many(paths: Sized) -> None:
-    """Raises ForeignFileError."""
+    """Raises ForeignFileError if the file has too many parts."""
     if len(paths) > _MOST_PATHS:
         raise ForeignFileError(
             f"it has more than {_MOST_PATHS:,} counters; allowed: fewer. Take a part of it: relog LOG.blg -c "
@@ -137,14 +137,14 @@ def _check_many(paths: Sized) -> None:
 
 
 def _is_trace(head: bytes) -> bool:
-    """Whether the file begins with a trace header of the same buffer size."""
+    """Return whether the file begins with a trace header of the same buffer size."""
     if len(head) < _BUFFER + 36 or head[_BUFFER + 3] != _TRACED or head[_BUFFER + 2] not in _SYSTEM:
         return False
     return head[:4] == head[_BUFFER + 32 : _BUFFER + 36]
 
 
 def _renumbered(columns: list[CounterColumn], paths: list[str]) -> dict[str, int]:
-    """Path -> position in a row, of used columns only; the columns get these positions."""
+    """Return path -> position in a row, for used columns only. The columns get these positions."""
     needed = dict.fromkeys(at for one in columns for at in (one.at, one.weight_at) if at is not None)
     places = {at: place for place, at in enumerate(needed, 1)}
     for one in columns:
@@ -156,7 +156,7 @@ def _renumbered(columns: list[CounterColumn], paths: list[str]) -> dict[str, int
 def _rows(
     file: BinaryIO, used: Mapping[str, int], facts: FileFacts
 ) -> Iterator[tuple[int, datetime, list[str]]]:
-    """(number, local time, cells as in relog's CSV) of each reading."""
+    """Yield number, local time and cells (as in relog's CSV) of each reading."""
     before: dict[str, _Value] = {}
     for number, (local, values) in enumerate(_readings(file, _Log(), facts), 1):
         row = [""] * (len(used) + 1)
@@ -176,7 +176,7 @@ def _rows(
 
 
 def _readings(file: BinaryIO, log: _Log, facts: FileFacts) -> Iterator[tuple[datetime, Mapping[str, _Value]]]:
-    """(local time, path -> value) of each reading; fills ``log``. Raises ForeignFileError."""
+    """Yield local time and path -> value of each reading, and fill ``log``. Raises ForeignFileError."""
     first_s: float | None = None
     try:
         start, biases = _header(file)
@@ -199,7 +199,10 @@ def _readings(file: BinaryIO, log: _Log, facts: FileFacts) -> Iterator[tuple[dat
 
 
 def _header(file: BinaryIO) -> tuple[int, tuple[int, int]]:
-    """(start of the trace in 100 ns since 1601, minutes to add for UTC without and with summer time)."""
+    """Return the start of the trace in 100 ns since 1601, and minutes to add for UTC.
+
+    There is one number of minutes without and one with summer time.
+    """
     file.seek(0)
     head = file.read(_BUFFER + 512)
     pointers = 2 * struct.unpack_from("<I", head, _BUFFER + 32 + 44)[0]
@@ -212,7 +215,7 @@ def _header(file: BinaryIO) -> tuple[int, tuple[int, int]]:
 
 
 def _events(file: BinaryIO, facts: FileFacts) -> Iterator[tuple[int, int, bytes]]:
-    """(kind, local time in 100 ns, content) of the counters' events, parts put together, in order."""
+    """Yield kind, local time in 100 ns, and content of the counters' events in order, with parts joined."""
     parts: dict[int, list[bytes]] = {}
     for buffer in _buffers(file, facts):
         for event in _events_of(buffer):
@@ -221,7 +224,7 @@ def _events(file: BinaryIO, facts: FileFacts) -> Iterator[tuple[int, int, bytes]
             if part == 1:
                 parts[kind] = []
             if kind not in parts or part != len(parts[kind]) + 1:
-                continue  # its first part was overwritten, or lost
+                continue  # its first part was overwritten or lost
             if part > _MOST_PARTS:
                 raise ForeignFileError(_DAMAGED.format(why="a reading is too large"))
             parts[kind].append(event[_EVENT:])
@@ -230,7 +233,7 @@ def _events(file: BinaryIO, facts: FileFacts) -> Iterator[tuple[int, int, bytes]
 
 
 def _events_of(buffer: bytes) -> Iterator[bytes]:
-    """The counters' events of a buffer."""
+    """Yield the counters' events of a buffer."""
     at = _BUFFER
     while at + 8 <= len(buffer):
         size, type_, flags = struct.unpack_from("<HBB", buffer, at)
@@ -244,7 +247,10 @@ def _events_of(buffer: bytes) -> Iterator[bytes]:
 
 
 def _buffers(file: BinaryIO, facts: FileFacts) -> Iterator[bytes]:
-    """The filled part of each buffer, in the order of writing: a circular log starts over at the front."""
+    """Yield the filled part of each buffer in the order of writing.
+
+    A circular log starts over at the front.
+    """
     file.seek(0, 2)
     end = file.tell()
     file.seek(0)
@@ -271,7 +277,7 @@ def _buffers(file: BinaryIO, facts: FileFacts) -> Iterator[bytes]:
 
 
 def _names(body: bytes) -> dict[int, str]:
-    """The name of the host, then alternating indexes and names of objects."""
+    """Return the name of the host, then alternating indexes and names of objects."""
     texts = body.decode("utf-16-le", "replace").split("\0")[1:]
     pairs = zip(texts[0::2], texts[1::2], strict=False)
     return {int(index): name for index, name in pairs if index.isdecimal() and len(index) < 10 and name}
@@ -298,7 +304,7 @@ def _records(body: bytes) -> Iterator[_Record]:
 
 
 def _instance(texts: bytes, parent: int, instance: int, index: int) -> str | None:
-    """``PARENT/NAME#2``; None for an object without instances."""
+    """Return ``PARENT/NAME#2``; None for an object without instances."""
     if instance < 0:
         return None
     name = _text(texts, instance)
@@ -307,14 +313,14 @@ def _instance(texts: bytes, parent: int, instance: int, index: int) -> str | Non
 
 
 def _text(texts: bytes, at: int) -> str:
-    """The text from this position to the next 0."""
+    """Return the text from a position to the next 0."""
     if not 0 <= at <= len(texts):
         raise ForeignFileError(_DAMAGED.format(why="a name lies outside of its record"))
     return texts[at : len(texts) - (len(texts) - at) % 2].decode("utf-16-le", "replace").partition("\0")[0]
 
 
 def _values(body: bytes, log: _Log) -> dict[str, _Value]:
-    """Path -> value of one reading: an item for each record of the catalogue."""
+    """Return path -> value of one reading, with an item for each record of the catalogue."""
     values: dict[str, _Value] = {}
     at, number = 0, 0
     while at + _ITEM <= len(body):
@@ -326,7 +332,7 @@ def _values(body: bytes, log: _Log) -> dict[str, _Value]:
                 f"version {version} of the binary log is not supported; allowed: version 3, of Windows Vista "
                 "and later. Convert it on Windows: relog LOG.blg -f csv -o LOG.csv"
             )
-        if kind == 0:  # the box around all items
+        if kind == 0:  # the structure around all items
             at += _ITEM
             continue
         if size < _ITEM:
@@ -351,7 +357,10 @@ def _path(host: str, object_: str, instance: str | None, counter: str) -> str:
 
 
 def _logged(record: _Record, first: int, second: int) -> _Value:
-    """PDH logs the divisor of a counter's type beside it: its base, or the base of both times."""
+    """Return a value with its divisor.
+
+    PDH logs the divisor beside it: its base, or the base of both times.
+    """
     return _Value(record.type, Raw(first, second, second, second, max(1, record.per_s)))
 
 
@@ -364,7 +373,7 @@ def _of_one(content: bytes, record: _Record) -> dict[str, _Value]:
 
 
 def _of_instances(content: bytes, record: _Record) -> dict[str, _Value]:
-    """The values of a counter for all instances; a repeated name gets a number, as in PDH."""
+    """Yield the values of a counter for all instances. A repeated name gets a number, as in PDH."""
     _, many, status = struct.unpack_from("<III", content, 0)
     values: dict[str, _Value] = {}
     if status not in _VALID:
@@ -386,7 +395,7 @@ def _numbered(name: str, seen: dict[str, int]) -> str:
 
 
 class _Definition(NamedTuple):
-    """A counter's definition in an object; the next definition may be its base."""
+    """The definition of a counter in an object. The next definition may be its base."""
 
     name: str | None
     type: int
@@ -440,7 +449,7 @@ def _definitions(content: bytes, at: int, many: int, log: _Log) -> Iterator[_Def
 
 
 def _blocks(content: bytes, at: int, instances: int) -> Iterator[tuple[str | None, int]]:
-    """(instance, position of its counters); None for an object without instances."""
+    """Yield instance (None for an object without instances) and position of its counters."""
     if instances == _WITHOUT_INSTANCES:
         yield None, at
         return

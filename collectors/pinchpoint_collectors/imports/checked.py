@@ -1,4 +1,4 @@
-"""Drops impossible samples of a file; refuses a column full of them, and suggests its unit.
+"""Drops impossible samples of a file. Refuses a column with many of them, and suggests its unit.
 
 A single impossible value is an error of the recorder, and counts as not measured. If most values of a column
 are impossible, the column has another unit than assumed, and the other values are wrong as well.
@@ -18,14 +18,15 @@ from pinchpoint_collectors.imports.record import CsvMapping, FileFacts
 from pinchpoint_collectors.record import Sample
 
 _PERCENT = 105.0
-"""The range of a percentage, with rounding."""
+"""Range of a percentage, with rounding."""
 _FEWEST, _OFTEN = 3, 0.05
-"""This number of impossible values, and this share of the column, mean another unit if all can be
+"""Number of impossible values, and share of the column, that mean another unit if all values can be
 percentages."""
 _USUAL_WAIT_S = 60.0
-"""Longer waits throughout mean another unit, because systems abort an I/O after this time."""
+"""Usual longest wait in seconds. Longer waits throughout mean another unit, because systems abort an I/O
+after it."""
 _KEPT = 1000
-"""The median of this many impossible values of a column suggests its unit."""
+"""Number of impossible values of a column whose median suggests its unit."""
 
 
 @dataclass(slots=True)
@@ -36,8 +37,8 @@ class _Column:
         measured: its values.
         counted: number of values other than 0, which fits any unit.
         odd: number of these that are impossible, or are waits that no disk has throughout.
-        line: the line of the first of them.
-        kept: the first few of them.
+        line: line of the first value.
+        kept: first few values.
     """
 
     measured: int = 0
@@ -54,7 +55,10 @@ class _Column:
             self.kept.append(sample.value)
 
     def is_another_unit(self, metric: str, *, is_mapped: bool) -> bool:
-        """Whether the column has another unit: most values are impossible, or those look like percentages."""
+        """Return whether the column has another unit.
+
+        That is so if most values are impossible, or if the impossible ones look like percentages.
+        """
         if 2 * self.odd > self.counted and (self.odd >= _FEWEST or 2 * self.odd > self.measured):
             return bool(self.kept)
         if not is_mapped or not metric.endswith("_ratio") or self.odd < max(_FEWEST, _OFTEN * self.counted):
@@ -62,7 +66,7 @@ class _Column:
         return all(bounds.SHARE < value <= _PERCENT for value in self.kept)
 
     def words(self, metric: str, *, is_mapped: bool) -> str:
-        """What was found, what it may be, and the remedy."""
+        """Return what was found, what it may be, and the remedy."""
         bound, middle = bounds.bound_of(metric), median(self.kept)
         highest = 1.0 if metric.endswith("_ratio") else bound.highest
         if _is_wait(metric) and middle <= highest:
@@ -82,14 +86,14 @@ class _Column:
 def checked(
     samples: Iterable[Sample], facts: FileFacts, mapping: CsvMapping | None = None
 ) -> Iterator[Sample]:
-    """The samples, with impossible values as not measured; ``facts`` counts them.
+    """Yield the samples, with impossible values as not measured. ``facts`` counts them.
 
-    A column of the file has one unit: if it covers several hosts, all of them are checked together.
+    A column of the file has one unit. If it covers several hosts, all of them are checked together.
 
     Args:
-        samples: of one file.
-        facts: the file's facts, with the present line if it has lines.
-        mapping: the mapping of a CSV, in which a person declared the unit of each column.
+        samples: samples of one file.
+        facts: facts of the file, with the current line if it has lines.
+        mapping: mapping of a CSV, in which the user declared the unit of each column.
 
     Raises:
         ForeignFileError: most values of a column are impossible.
@@ -122,7 +126,7 @@ def checked(
 
 
 def _is_unusual(sample: Sample) -> bool:
-    """Whether a value suggests another unit if most values of its column do."""
+    """Return whether a value suggests another unit, if most values of its column do."""
     value = sample.value or 0.0
     if sample.metric.endswith("_ratio"):
         return value > bounds.SHARE
@@ -134,7 +138,7 @@ def _is_wait(metric: str) -> bool:
 
 
 def _guess(metric: str, middle: float) -> tuple[str, str | None]:
-    """The unit of a column with this median, and its scale to base units; None if unknown."""
+    """Return the unit of a column with a median, and its scale to base units; None if unknown."""
     if middle < 0:
         return "it is below 0: perhaps its sign or its offset is wrong", None
     units: tuple[tuple[str, float], ...] = ()

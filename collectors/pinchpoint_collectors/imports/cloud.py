@@ -1,8 +1,8 @@
-"""Metrics of Azure Monitor and CloudWatch, as printed by their command line tools (JSON).
+"""Reads metrics of Azure Monitor and CloudWatch, as printed by their command line tools (JSON).
 
-Both stamp each value with the begin of its interval; the interval is the usual distance of two values. For a
-disk, Azure reports the share of its limits. CloudWatch's answers do not name the machine, nor the statistic:
-counts (``VolumeReadOps``) must be queried as sums.
+Both tools stamp a value with the begin of its interval, and the interval is the usual distance of two values.
+For a disk, Azure reports the share of its limits. CloudWatch's answers contain neither the machine nor the
+statistic, so counts (``VolumeReadOps``) must be queried as sums.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _RESOURCE = re.compile(r"/([^/]+)/providers/microsoft\.insights/", re.IGNORECASE
 
 
 class CloudMetric(NamedTuple):
-    """What a cloud's metric becomes.
+    """The metric for a metric of a cloud.
 
     Attributes:
-        metric: ours.
+        metric: name of the metric.
         unit: factor from the cloud's unit to the base unit; ``offset`` is added.
-        instance: our instance, if the cloud's metric has none.
+        instance: instance, if the cloud's metric has none.
         is_count: whether the value is a count: its rate is the interval's sum ÷ its length.
     """
 
@@ -45,10 +45,10 @@ class CloudSeries(NamedTuple):
     """One metric of one instance.
 
     Attributes:
-        name: as the cloud names the metric.
-        instance: the cloud's name of the disk; "" if missing.
-        host: the cloud's name of the machine; "" if missing.
-        readings: begin of each interval -> the cloud's values by statistic.
+        name: name of the metric in the cloud.
+        instance: name of the disk in the cloud; "" if missing.
+        host: name of the machine in the cloud; "" if missing.
+        readings: begin of each interval -> values by statistic.
     """
 
     name: str
@@ -146,36 +146,36 @@ AWS: Mapping[str, CloudMetric] = {
 """Metrics of EC2 instances (with those of their network adapter), EBS volumes, RDS and ElastiCache."""
 _MEANS = ("average", "value", "maximum", "total", "sum")
 _SUMS = ("total", "sum", "value")
-"""The statistics of a reading, by preference."""
+"""Statistics of a reading in the order of preference."""
 
 
 class AzureMonitorJson:
-    """Format ``azure-monitor``."""
+    """Import format ``azure-monitor``."""
 
     name = "azure-monitor"
     says = "Azure Monitor's metrics of a machine or a SQL database (az monitor metrics list -o json)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the namespace of its metrics."""
+        """Return whether the file is recognised by the namespace of its metrics."""
         return _AZURE_BEGINS.match(head) is not None and "Microsoft.Insights/metrics" in head
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         yield from _samples(_of_azure(legible.mapping(legible.document(lines), "its top")), AZURE, facts)
 
 
 class CloudWatchJson:
-    """Format ``cloudwatch``."""
+    """Import format ``cloudwatch``."""
 
     name = "cloudwatch"
     says = "CloudWatch's metrics (aws cloudwatch get-metric-data or get-metric-statistics), JSON"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first names of its answers."""
+        """Return whether the file is recognised by the first names of its answers."""
         return _AWS_BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         yield from _samples(_of_aws(legible.mapping(legible.document(lines), "its top")), AWS, facts)
 
 
@@ -244,7 +244,7 @@ def _samples(
 
 
 def _value(reading: Mapping[str, Any], means: CloudMetric) -> float | None:
-    """The value of an interval; None without one."""
+    """Return the value of an interval; None if there is none."""
     for name in _SUMS if means.is_count else _MEANS:
         value = reading.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):

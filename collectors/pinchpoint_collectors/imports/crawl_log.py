@@ -1,8 +1,8 @@
-"""SharePoint's crawl log as CSV: the crawl history, a row per crawl, or the log itself, a row per item.
+"""Reads SharePoint's crawl log as CSV: the history with a row per crawl, or the log with a row per item.
 
-The file comes from ``CrawlLog.GetCrawlHistory()`` and ``CrawlLog.GetCrawledUrls()`` with ``Export-Csv``; its
-times are UTC. A row of the history becomes one sample over the whole crawl; items are counted per minute, as
-in crawl reports. Rate = documents ÷ duration; SharePoint's own rate is kept beside it.
+The file comes from ``CrawlLog.GetCrawlHistory()`` and ``CrawlLog.GetCrawledUrls()`` with ``Export-Csv``. Its
+times are UTC. A row of the history becomes one sample over the whole crawl. Items are counted per minute, as
+in crawl reports. Rate = documents ÷ duration; SharePoint's own rate is a further metric.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _Row = tuple[int, Mapping[str, str]]
 
 
 class CrawlLog:
-    """Format ``crawl-log``."""
+    """Import format ``crawl-log``."""
 
     name = "crawl-log"
     says = "SharePoint's crawl history or crawl log as CSV (GetCrawlHistory, GetCrawledUrls, Export-Csv)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the columns of either shape."""
+        """Return whether the file is recognised by the columns of either shape."""
         first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
         return any(all(name in first for name in names) for names in (HISTORY, ITEMS))
 
@@ -64,7 +64,7 @@ class CrawlLog:
 
 
 def _rows(lines: Iterable[str]) -> Iterator[_Row]:
-    """(line, column -> cell). Export-Csv may write a line about the type first."""
+    """Yield line and column -> cell. Export-Csv may first write a line about the type."""
     numbered = itertools.dropwhile(
         lambda each: not each[1].strip("\ufeff \r\n") or each[1].lstrip("\ufeff").startswith("#TYPE"),
         enumerate(lines, 1),
@@ -165,13 +165,13 @@ def _first(row: Mapping[str, str], names: Iterable[str]) -> str | None:
 
 
 def _count(text: str | None, line: int, decimal: str = ".") -> float | None:
-    """A whole number; its thousands may be grouped, as in a workbook or a report."""
+    """Return a whole number. It may have thousands separators, as in a workbook or a report."""
     plain = (text or "").strip()
     return _mean(re.sub(r"\D", "", plain) if _GROUPED.fullmatch(plain) else plain, line, decimal)
 
 
 def _mean(text: str | None, line: int, decimal: str) -> float | None:
-    """A number. Raises ``ForeignFileError`` if it is not one, or has two possible readings."""
+    """Return a number. Raises ``ForeignFileError`` if it is none, or can be read in two ways."""
     plain = (text or "").strip()
     if not plain:
         return None
@@ -188,13 +188,13 @@ def _mean(text: str | None, line: int, decimal: str) -> float | None:
 
 
 def _decimal_mark(rows: Iterable[_Row]) -> str:
-    """The decimal mark of a history: a comma if one of its means can have no other, such as 12,8."""
+    """Return the decimal mark of a history: a comma if one of its means allows no other, such as 12,8."""
     cells = (row.get(name, "").strip() for _, row in rows for name in _MEANS)
     return "," if any(_is_number(cell, ",") and not _is_number(cell, ".") for cell in cells) else "."
 
 
 def _is_number(text: str, decimal: str) -> bool:
-    """Whether the text is, or may be, a number with this decimal mark."""
+    """Return whether the text is, or may be, a number with a decimal mark."""
     try:
         numerals.strict(numerals.plain(text, decimal))
     except numerals.AmbiguousNumeralError:
@@ -208,9 +208,9 @@ class _LogTimes:
     """Reads the times of one file.
 
     Args:
-        texts: all of them.
-        settings: the zone, if times are not UTC.
-        found: see ``Dates``.
+        texts: all times of the file.
+        settings: settings with the zone, if times are not UTC.
+        found: receives notes (see ``Dates``).
     """
 
     def __init__(self, texts: Sequence[str], settings: Settings, facts: FileFacts) -> None:
@@ -218,7 +218,7 @@ class _LogTimes:
         self._zone = settings.zone or UTC
 
     def utc_s(self, text: str, line: int) -> float | None:
-        """UTC seconds; None if the cell is blank."""
+        """Return UTC seconds; None if the cell is blank."""
         plain = text.strip()
         if not plain:
             return None

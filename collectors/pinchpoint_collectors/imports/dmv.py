@@ -1,12 +1,12 @@
-"""Snapshots of a database server's views: a CSV with the snapshot's time in each row.
+"""Reads snapshots of a database server's views: a CSV with the time of the snapshot in each row.
 
-Waits (``sys.dm_os_wait_stats``) and files' I/O (``sys.dm_io_virtual_file_stats``) count since the server's
-start: the increase from one snapshot to the next is used. Milliseconds of waiting per second are waiting
-sessions, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and memory grants
-(``sys.dm_exec_query_memory_grants``) are counted as they are. The files of one drive are one disk. For
-PostgreSQL ``pg_stat_activity`` and ``pg_stat_database`` are read, for MySQL ``SHOW GLOBAL STATUS``.
-A single snapshot gives the share of each kind of wait and the files' mean latency, both since the server's
-start; requests and memory grants stand for one second.
+Waits (``sys.dm_os_wait_stats``) and I/O of files (``sys.dm_io_virtual_file_stats``) count since the start of
+the server, so the increase from one snapshot to the next is used. Milliseconds of waiting per second are
+waiting sessions, by Little's law. Requests (``sys.dm_exec_requests``, ``sys.dm_os_waiting_tasks``) and memory
+grants (``sys.dm_exec_query_memory_grants``) are counted directly. The files of one drive are one disk. For
+PostgreSQL ``pg_stat_activity`` and ``pg_stat_database`` are read, for MySQL ``SHOW GLOBAL STATUS``. A single
+snapshot gives the share of each kind of wait and the mean latency of files, both since the start of the
+server; its requests and memory grants cover one second.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _OF_TIME = re.compile(r"time|date|stamp|_at$|^ts$|^now$")
 _NOT_NOW = re.compile(
     r"(start|login|blk|session|active|idle|last|create|max|wait|signal|cpu|elapsed|total|estimated)_?.*"
 )
-"""Columns with other times than the snapshot's."""
+"""Columns with times other than that of the snapshot."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DASHES = re.compile(r"-+")
 _ROWS = re.compile(r"\(\d+ \S+ \S+\)")
-"""What sqlcmd says below a table."""
+"""Line that sqlcmd prints below a table."""
 UNKNOWN_S = 3600.0
 _WAIT_INFO = re.compile(r"\)([A-Z_]+)")
 _RECORD = "record the view every 15 s, with SYSUTCDATETIME() AS sample_time as a column"
@@ -54,7 +54,7 @@ _AS_METRIC = {
     "Memory:RESOURCE_SEMAPHORE": "db.memory_grants_pending",
     "CPU:THREADPOOL": "db.tasks_queued",
 }
-"""Kinds of waits, or single waits, with their own metric."""
+"""Kinds of waits, or single waits, with a metric of their own."""
 
 _NONE = frozenset({"", "0", "NULL"})
 
@@ -62,7 +62,7 @@ Row = Mapping[str, str]
 
 
 class Snapshot(NamedTuple):
-    """The rows of one time (UTC seconds), and the line of the last row."""
+    """Rows of one time (UTC seconds), and the line of the last row."""
 
     time_s: float
     rows: list[Row]
@@ -70,7 +70,7 @@ class Snapshot(NamedTuple):
 
 
 class Dmv:
-    """Format ``dmv``."""
+    """Import format ``dmv``."""
 
     name = "dmv"
     says = (
@@ -79,12 +79,12 @@ class Dmv:
     )
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the column names of a view."""
+        """Return whether the file is recognised by the column names of a view."""
         lines = head.lstrip("\ufeff").splitlines()
         return bool(lines) and _reader(_names(lines[0])) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per figure and snapshot, except the first snapshot; see ``Format.read``."""
+        """Yield one sample per figure and snapshot, except the first snapshot (see ``Format.read``)."""
         header, rows = _table(lines, facts)
         read = _reader(header)
         if read is None:
@@ -107,7 +107,7 @@ class Dmv:
 
 
 def _once(read: Reader, snapshot: Snapshot, facts: FileFacts) -> Iterator[Sample]:
-    """What a single snapshot says. Raises ``ForeignFileError`` where it says nothing."""
+    """Yield the samples of a single snapshot. Raises ``ForeignFileError`` if it gives none."""
     if read is _figures:
         raise ForeignFileError(
             f"it has a single snapshot, and the views count since the start of the server; {_RECORD}"
@@ -132,12 +132,12 @@ Reader = Callable[[Snapshot, Snapshot, float], Iterator[Figure]]
 
 
 def _reader(names: Sequence[str]) -> Reader | None:
-    """The reader of a view with these columns; None for an unknown view."""
+    """Return the reader of a view with these columns; None for an unknown view."""
     return next((reader for needed, reader in _READERS if needed <= set(names)), None)
 
 
 def _delimiter(line: str) -> str | None:
-    """The mark between cells; None where there are only spaces."""
+    """Return the separator of cells; None if there are only spaces."""
     mark = max(",;\t|", key=line.count)
     return mark if mark in line else None
 
@@ -147,14 +147,14 @@ def _names(line: str) -> list[str]:
 
 
 def _cells(text: str, delimiter: str | None, spans: Sequence[tuple[int, int]], line: int) -> list[str]:
-    """The cells of a row; without a mark between them they stand below the dashes, else between spaces."""
+    """Return the cells of a row. Without a separator they stand below the dashes, or else between spaces."""
     if delimiter is not None:
         return csv_cells(text, delimiter, line)
     return [text[begin:end].strip() for begin, end in spans] if spans else text.split()
 
 
 def _table(lines: Iterable[str], facts: FileFacts) -> tuple[list[str], list[tuple[int, Row]]]:
-    """(names of the columns, line and cells of each row); sqlcmd prints dashes below the names."""
+    """Return names of the columns, and line and cells of each row. sqlcmd prints dashes below the names."""
     header: list[str] = []
     rows: list[tuple[int, Row]] = []
     last = LastLine(facts)
@@ -199,7 +199,7 @@ def _snapshots(
 def _counts(
     snapshot: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
 ) -> dict[str, list[float]]:
-    """The counts of a snapshot by instance; several rows of one instance are added up."""
+    """Return the counts of a snapshot by instance. Several rows of one instance are added up."""
     result: dict[str, list[float]] = {}
     for row in snapshot.rows:
         name = key(row)
@@ -213,7 +213,7 @@ def _counts(
 def _increases(
     before: Snapshot, after: Snapshot, key: Callable[[Row], str | None], columns: Sequence[str]
 ) -> Iterator[tuple[str, list[float]]]:
-    """The increase of each count between two snapshots; new and reset counters are left out."""
+    """Return the increase of each count between two snapshots. New and reset counters are left out."""
     earlier = _counts(before, key, columns)
     for name, values in _counts(after, key, columns).items():
         if name in earlier:
@@ -232,7 +232,7 @@ def _waits(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Fig
 
 
 def _shares(snapshot: Snapshot) -> Iterator[Figure]:
-    """What sessions waited for, as shares of all that they waited."""
+    """Yield the waits of sessions as shares of all waiting time."""
     column = next(name for name in _WAITED_MS if name in snapshot.rows[0])
     waited: Counter[str] = Counter()
     for name, (more,) in _counts(snapshot, lambda row: named(row["wait_type"].strip()), [column]).items():
@@ -242,7 +242,7 @@ def _shares(snapshot: Snapshot) -> Iterator[Figure]:
 
 
 def _place(wait: str) -> tuple[str, str]:
-    """(metric, instance) of a wait, as the collector names it."""
+    """Return metric and instance of a wait, as the collector names them."""
     metric = _AS_METRIC.get(wait) or _AS_METRIC.get(wait.partition(":")[0])
     return (metric, "") if metric else ("db.sessions_waiting", wait)
 
@@ -257,7 +257,7 @@ def _requests(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[
 
 
 def _wait_of(row: Row) -> str:
-    """The wait of a request; sp_WhoIsActive puts its duration in front."""
+    """Return the wait of a request. sp_WhoIsActive puts the duration before it."""
     if "wait_type" in row:
         return row["wait_type"].strip()
     wait = _WAIT_INFO.search(row["wait_info"])
@@ -265,7 +265,7 @@ def _wait_of(row: Row) -> str:
 
 
 def _sessions(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:  # noqa: ARG001 -- they do not count
-    """PostgreSQL's active sessions by wait; waits for locks have their own metric."""
+    """Yield PostgreSQL's active sessions by wait. Waits for locks have a metric of their own."""
     waits = [
         Counter(f"{row['wait_event_type'].strip()}:{row['wait_event'].strip()}" for row in _active(one))
         for one in (before, after)
@@ -283,13 +283,13 @@ def _active(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _figures(before: Snapshot, after: Snapshot, interval_s: float) -> Iterator[Figure]:
-    """Figures of all PostgreSQL databases together, or of MySQL's status, as their exporters have them."""
+    """Yield figures of all PostgreSQL databases together, or of MySQL's status, as exporters have them."""
     for metric, instance, value in figures(_by_series(before), _by_series(after), interval_s):
         yield metric, instance, value, None
 
 
 def _by_series(snapshot: Snapshot) -> dict[str, float]:
-    """The figures of a snapshot under the exporters' names."""
+    """Return the figures of a snapshot under the exporters' names."""
     total: dict[str, float] = {}
     for row in snapshot.rows:
         named_ = (
@@ -323,7 +323,7 @@ def _means(snapshot: Snapshot) -> Iterator[Figure]:
 
 
 def _disk(row: Row) -> str | None:
-    """The drive of a file, else the file's own name, else its number in its database."""
+    """Return the drive of a file, or else its name, or else its number in its database."""
     path = next((row[column].strip() for column in _PATHS if row.get(column, "").strip()), "")
     drive = _DRIVE.match(path)
     named_by = " ".join(row[column].strip() for column in _NUMBERED if row.get(column, "").strip())
@@ -340,6 +340,6 @@ _READERS: Sequence[tuple[set[str], Reader]] = (
     ({"numbackends", "xact_commit"}, _figures),
     ({"variable_name", "value"}, _figures),
 )
-"""Columns of a view -> its reader; the first match counts."""
+"""Columns of a view -> its reader. The first match counts."""
 _SINCE_START: Mapping[Reader, Callable[[Snapshot], Iterator[Figure]]] = {_waits: _shares, _files: _means}
-"""Views that count since the server's start -> the reader of a single snapshot."""
+"""View that counts since the start of the server -> reader of a single snapshot."""

@@ -1,9 +1,9 @@
-"""The CSV of dstat, dool and pcp-dstat (``--output``), and their output on the screen.
+"""Reads the CSV of dstat, dool and pcp-dstat (``--output``), and their output on the screen.
 
 Two lines name the columns: the group (``dsk/sda``), and the name within it (``read``). The first row covers
-the time since the machine's boot and is left out. Times have no year; the header's date gives it. Without a
-column for times, that date and the command line's interval are used. A file that is appended to has one
-header per recording.
+the time since the machine's boot and is left out. Times have no year; the date of the header gives it.
+Without a column for times, that date and the interval of the command line are used. A file that is appended
+to has one header per recording.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SCREEN = re.compile(r"[\ufeff\s]*-+total[- ]cpu[- ]usage-+.*")
 _CELL = re.compile(r"(?P<number>\d+(?:\.\d*)?)(?P<unit>[BkMGT])")
 _DATE = re.compile(r"(?P<date>\d{1,2} \w+ \d{4} \d\d:\d\d:\d\d)\s*(?P<zone>\S*)")
 _EVERY = re.compile(r"\s(?P<first>[1-9]\d*)(?:\s+\d+)?\s*$")
-"""Interval and count of a command line."""
+"""Pattern of interval and count in a command line."""
 _CPU = re.compile(r"(?:total|cpu(?P<core>\d+))(?: cpu)? usage")
 _TIMES = ("%d-%m %H:%M:%S", "%b-%d %H:%M:%S")
-"""The formats of times in dstat and dool."""
+"""Formats of times in dstat and dool."""
 _ALL = "total"
 Column = tuple[str, str]
 """The group and the name of a column."""
@@ -36,17 +36,17 @@ Row = Mapping[Column, float | None]
 
 
 class Dstat:
-    """Format ``dstat``."""
+    """Import format ``dstat``."""
 
     name = "dstat"
     says = "CSV of dstat, dool or pcp-dstat (dstat -tcmsgprdn -D sda -N eth0 --output FILE 5)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first line."""
+        """Return whether the file is recognised by the first line."""
         return (_BEGINS.match(head) or _SCREEN.match(head)) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         part: _Section | None = None
         last = LastLine(facts)
         titles: list[str] = []
@@ -67,8 +67,8 @@ class _Section:
     """The rows after one header.
 
     Args:
-        settings: see ``record.Settings``.
-        found: see ``record.FileFacts``.
+        settings: user's options (see ``record.Settings``).
+        found: receives facts (see ``record.FileFacts``).
     """
 
     def __init__(self, settings: Settings, facts: FileFacts) -> None:
@@ -85,7 +85,7 @@ class _Section:
         self._last_s: float | None = None
 
     def begin_screen(self, titles: Sequence[str], text: str) -> None:
-        """The two lines of names on a screen; they come again each page."""
+        """Process the two lines of names on a screen. They are repeated on each page."""
         groups = [title.strip("-").replace("-", " ") for title in titles]
         names = [part.split() for part in text.split("|")]
         self._columns = [(group, name) for group, its in zip(groups, names, strict=False) for name in its]
@@ -93,7 +93,7 @@ class _Section:
         self._found.facts("").update(os="Linux")
 
     def samples(self, text: str, line: int) -> Iterator[Sample]:
-        """The samples of one line. Raises ``ForeignFileError``."""
+        """Return the samples of one line. Raises ``ForeignFileError``."""
         if self._is_screen:
             yield from self._row(_screen_cells(text), line)
             return
@@ -172,7 +172,7 @@ class _Section:
         return self._local_s(self._begin)
 
     def _moment(self, text: str, line: int) -> datetime:
-        """A time with the header's year, or with the next year if it is far before the header's date."""
+        """Return a time with the year of the header, or with the next year if it is far before that date."""
         begin = self._begin or begin_of(self._settings, self._found).replace(tzinfo=None)
         for format_ in _TIMES:
             for year in (begin.year, begin.year + 1):
@@ -193,7 +193,7 @@ class _Section:
 
 
 def _screen_cells(text: str) -> list[str]:
-    """The cells of a line on the screen, in units of one; a time has a blank inside."""
+    """Return the cells of a line on the screen, in base units. A time contains a space."""
     result: list[str] = []
     for part in text.split("|"):
         words = [part.strip()] if ":" in part else part.split()
@@ -205,7 +205,7 @@ def _screen_cells(text: str) -> list[str]:
 
 
 def _filled(row: Sequence[str]) -> Sequence[str]:
-    """The group of each column: its name stands above its first column alone."""
+    """Return the group of each column. The name of a group stands only above its first column."""
     groups: list[str] = []
     for name in row:
         groups.append(name or (groups[-1] if groups else ""))
@@ -213,7 +213,7 @@ def _filled(row: Sequence[str]) -> Sequence[str]:
 
 
 _LONG_PAST = 180
-"""Days before the header's date: a time this early belongs to the next year."""
+"""Number of days before the date of the header from which a time belongs to the next year."""
 _CPU_NAMES = {"idl": "idle", "wai": "iowait", "stl": "steal"}
 _DISK: Mapping[Column, tuple[str, float]] = {
     ("dsk", "read"): ("read_bytes_per_s", 1.0),
@@ -227,7 +227,8 @@ _DISK: Mapping[Column, tuple[str, float]] = {
     ("", "rawait"): ("read_latency_s", 0.001),
     ("", "wawait"): ("write_latency_s", 0.001),
 }
-"""Kind of a disk's group, and column -> metric and unit. Groups of some plugins are just the disk's name."""
+"""Kind of a disk's group, and column -> metric and unit. Groups of some plug-ins are only the name of the
+disk."""
 _PLAIN: Mapping[Column, str] = {
     ("procs", "run"): "cpu.run_queue",
     ("procs", "blk"): "cpu.blocked_threads",
@@ -267,7 +268,7 @@ def _values(row: Row, interval_s: float, facts: FileFacts) -> Iterator[Reported]
 
 
 def _disks(row: Row) -> Mapping[str, Mapping[str, float | None]]:
-    """Disk -> metric -> value; the total is used only if there are no single disks."""
+    """Return disk -> metric -> value. The total is used only if there are no single disks."""
     result: dict[str, dict[str, float | None]] = {}
     for (group, name), value in row.items():
         kind, slash, disk = group.rpartition("/")

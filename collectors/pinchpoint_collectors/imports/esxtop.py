@@ -1,8 +1,9 @@
-r"""Tables of ``esxtop -b`` for an ESX host, in Performance Monitor's format with ESX counters.
+r"""Reads tables of ``esxtop -b`` for an ESX host, in Performance Monitor's format with ESX counters.
 
 The CPU is that of all cores (``Physical Cpu(_Total)\% Util Time``). The sum of the virtual CPUs' ready times
-(``% Ready``) is the number of threads that waited for a core. Disks are devices and NFS volumes, else
-adapters; latency is that of a guest. Of ports only uplinks (vmnic) count: the others send through them.
+(``% Ready``) is the number of threads that waited for a core. Disks are devices and NFS volumes, or else
+adapters; latency is that of a guest. Of network ports only uplinks (vmnic) count, because the others send
+through them.
 """
 
 from __future__ import annotations
@@ -69,17 +70,17 @@ _IDLE = "idle"
 
 
 class Esxtop:
-    """Format ``esxtop``."""
+    """Import format ``esxtop``."""
 
     name = "esxtop"
     says = "esxtop's batch mode, CSV (esxtop -b -a -d 15 -n 240)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame of Performance Monitor's logs and by ESX counters."""
+        """Return whether the file is recognised by the frame of Performance Monitor's logs and by ESX counters."""
         return perfmon.Perfmon().recognises(head) and any(name in head.splitlines()[0] for name in _OWN)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per known counter and row; see ``Format.read``."""
+        """Yield one sample per known counter and row (see ``Format.read``)."""
         rows = perfmon.rows_of(lines)
         line, header = next(rows, (1, [""]))
         pace = ReadingTimes()
@@ -106,7 +107,7 @@ class Esxtop:
 
 
 def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[perfmon.CounterColumn]:
-    """The known counters; of several for one figure, the one with the lowest rank."""
+    """Return the known counters; of several for one figure, the one with the lowest rank."""
     has_devices = any(each.get("object") in _DEVICES for each in known)
     best: dict[tuple[str, str, str], perfmon.CounterColumn] = {}
     places = {
@@ -130,7 +131,7 @@ def _columns(paths: Sequence[str], known: Sequence[Mapping[str, str]]) -> list[p
 
 
 def _instance(of: str, counter: str, logged: str) -> str | None:
-    """The instance in Pinchpoint's form; None for network ports of machines and idle worlds."""
+    """Return the instance in Pinchpoint's form; None for network ports of machines and idle worlds."""
     last = logged.rpartition(":")[2]
     if of == "Network Port":
         return last if "Dropped" in counter or _UPLINK.fullmatch(last) else None
@@ -140,11 +141,11 @@ def _instance(of: str, counter: str, logged: str) -> str | None:
 
 
 class _ColumnSums:
-    """Figures computed from several columns: CPUs that waited, and the share of free memory.
+    """Calculates figures from several columns: CPUs that waited, and the share of free memory.
 
     Args:
-        known: the parts of each path.
-        width: of a row.
+        known: parts of each path.
+        width: number of cells of a row.
     """
 
     def __init__(self, known: Sequence[Mapping[str, str]], width: int) -> None:
@@ -160,7 +161,7 @@ class _ColumnSums:
         self._free, self._size = (named.get(("Memory", name)) for name in ("Free MBytes", "Machine MBytes"))
 
     def columns(self, host: str) -> list[perfmon.CounterColumn]:
-        """Further columns, behind those of the file."""
+        """Return further columns, after those of the file."""
         result = [("Group Cpu", _READY), ("Memory", _SHARE)]
         return [
             perfmon.CounterColumn(self._width + at, f"{of} together", host, "", None, of, "", means, "")
@@ -168,7 +169,7 @@ class _ColumnSums:
         ]
 
     def cells(self, row: Sequence[str]) -> tuple[str, str]:
-        """Values of the further columns; blank if a part is missing."""
+        """Return values of the further columns; blank if a part is missing."""
         ready = [_number(row[at]) for at in self._ready]
         free, size = (_number(row[at]) if at else None for at in (self._free, self._size))
         return (

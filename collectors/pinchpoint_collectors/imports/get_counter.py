@@ -1,9 +1,9 @@
-r"""Output of PowerShell's ``Get-Counter``, printed or written by ``Export-Csv`` in either form.
+r"""Reads output of PowerShell's ``Get-Counter``, printed or written by ``Export-Csv`` in either form.
 
-``Get-Counter ... | Export-Csv`` has one row per reading, with all counters in one cell (``Readings``),
-alternating path and value. ``(Get-Counter ...).CounterSamples | Export-Csv`` has one row per counter and
-reading (``Path``, ``CookedValue``). Paths are in lower case; times are local, in the culture's format. The
-first reading begins the recording, as in Performance Monitor's logs.
+``Get-Counter ... | Export-Csv`` has one row per reading, with all counters in one cell (``Readings``), as
+alternating paths and values. ``(Get-Counter ...).CounterSamples | Export-Csv`` has one row per counter and
+reading (``Path``, ``CookedValue``). Paths are in lower case, and times are local, in the format of the
+culture. The first reading begins the recording, as in Performance Monitor's logs.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from pinchpoint_collectors.record import Sample
 _SETS = frozenset({"Timestamp", "Readings"})
 _SINGLE = frozenset({"Timestamp", "Path", "CookedValue"})
 _PRINTED = re.compile(r"\S+\s+CounterSamples\s*")
-"""The header of the output without Export-Csv."""
+"""Header of the output without Export-Csv."""
 _DRIVE = re.compile(r"(?<![^\W\d_])[a-z]:(?=[^(]*\))")
 Cell = tuple[str, str]
-"""A counter's path and its value."""
+"""Path of a counter and its value."""
 
 
 class GetCounter:
-    """Format ``get-counter``."""
+    """Import format ``get-counter``."""
 
     name = "get-counter"
     says = "PowerShell's counters (Get-Counter ..., with Export-Csv or as it prints them)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the columns of either shape."""
+        """Return whether the file is recognised by the columns of either shape."""
         first = next((line for line in head.splitlines() if _is_content(line)), "")
         header = set(re.split(r'[",;\t]+', first))
         return header >= _SETS or header >= _SINGLE or _PRINTED.fullmatch(first) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per known counter and reading; see ``Format.read``."""
+        """Yield one sample per known counter and reading (see ``Format.read``)."""
         text = list(lines)
         first = next(filter(_is_content, text), "")
         rows = list(_printed(text) if _PRINTED.fullmatch(first) else _rows(text, facts))
@@ -64,12 +64,15 @@ class GetCounter:
 
 
 def _is_content(line: str) -> bool:
-    """Whether a line is neither blank nor the type line of Windows PowerShell above the header."""
+    """Return whether a line is neither blank nor the type line of Windows PowerShell above the header."""
     return bool(line.strip("\ufeff \r\n")) and not line.lstrip("\ufeff").startswith("#TYPE")
 
 
 def _printed(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """The rows of output without Export-Csv: a path ends with a colon, its value is in the next line."""
+    """Yield the rows of output without Export-Csv.
+
+    A path ends with a colon, and its value is in the next line.
+    """
     time, begin, path = "", 0, ""
     for line, text in enumerate(lines, 1):
         plain = text.strip()
@@ -83,7 +86,7 @@ def _printed(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """(line, column -> cell) of each row; an incomplete last row is left out."""
+    """Yield line and column -> cell of each row. An incomplete last row is left out."""
     numbered = [(line, text) for line, text in enumerate(lines, 1) if text.strip()]
     begin = next((at for at, (_, text) in enumerate(numbered) if _is_content(text)), None)
     if begin is None:
@@ -124,7 +127,7 @@ def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping
 
 
 def _reported(row: Mapping[str, str], line: int) -> Iterator[Cell]:
-    """The values of a row; a status other than 0 means that a value could not be read."""
+    """Return the values of a row. A status other than 0 means that a value could not be read."""
     if "Path" in row:
         cells = [(row["Path"], row["CookedValue"] if row.get("Status", "0") in {"0", ""} else "")]
     else:

@@ -1,7 +1,7 @@
-"""Output of ``iostat -t -x``, as text or as JSON (``-o JSON``).
+"""Reads output of ``iostat -t -x`` as text or as JSON (``-o JSON``).
 
-The first report covers the time since boot and is left out (the file does not show whether -y was given).
-Times have no zone unless the environment had ``S_TIME_FORMAT=ISO``.
+The first report covers the time since boot and is left out, because the file does not show whether -y was
+given. Times have no zone unless the environment had ``S_TIME_FORMAT=ISO``.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _PARTITION = re.compile(r"(.+?\d)p\d+|(\D+)\d+")
 
 
 class Iostat:
-    """Format ``iostat``."""
+    """Import format ``iostat``."""
 
     name = "iostat"
     says = "iostat's text or JSON (S_TIME_FORMAT=ISO iostat -t -x 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame and by keys of iostat's reports."""
+        """Return whether the file is recognised by the frame and by keys of iostat's reports."""
         if TEXT.match(head):
             return any(_is_header(line.split()) for line in head.splitlines())
         return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         content = list(lines)
         is_text = TEXT.match("".join(content[:_BEGIN])) is not None
         for block in _text_blocks(content, facts) if is_text else host_blocks(content, facts):
@@ -71,7 +71,7 @@ class Iostat:
 
 
 _BEGIN = 10
-"""The first line of a text is within this number of lines."""
+"""Number of lines within which the first line of a text must be."""
 _CPU = "avg-cpu:"
 _TIME = re.compile(r"Time:\s*(?P<clock>.+)|\d+[-/.年]\d+[-/.月]\d+.*")
 
@@ -81,7 +81,7 @@ def _is_header(words: Sequence[str]) -> bool:
 
 
 def _text_blocks(lines: Sequence[str], facts: FileFacts) -> Iterator[Fields]:
-    """The text as the blocks of JSON."""
+    """Return the text as blocks of JSON."""
     blocks: list[_TextBlock] = []
     last = LastLine(facts)
     for line, text in last.lines(lines):
@@ -106,7 +106,7 @@ class _TextBlock:
         self.reports: list[dict[str, Any]] = []
         self._columns: list[str] = []
         self._name: list[str] = []
-        """A disk's name that is too long for its column: its figures are in the next line."""
+        """Name of a disk that is too long for its column. Its figures are in the next line."""
 
     def add(self, text: str, line: int) -> None:
         """Read a line. Raises ``ForeignFileError``."""
@@ -127,7 +127,7 @@ class _TextBlock:
         return self._columns[:1] == [_CPU[:-1]]
 
     def _begin(self, columns: list[str]) -> None:
-        """Begin a table; without -t only this shows where a report begins."""
+        """Begin a table. Without -t only this shows where a report begins."""
         self._columns = columns
         report = self.reports[-1] if self.reports else None
         if report is None or "disk" in report or (self._is_cpu and "avg-cpu" in report):
@@ -150,7 +150,7 @@ def _reports(head: str) -> bool:
 
 
 def _times(reports: Sequence[Fields], settings: Settings, facts: FileFacts) -> list[float]:
-    """UTC seconds of each report: as it says, else numbered."""
+    """Return the UTC seconds of each report, as given or else numbered."""
     if all("timestamp" in report for report in reports):
         times: list[float] = []
         texts = [str(report["timestamp"]) for report in reports]
@@ -204,7 +204,7 @@ def _values(report: Fields, interval_s: float, facts: FileFacts) -> Iterator[Rep
 
 
 def _part_of_another(device: str, names: set[str]) -> bool:
-    """Whether the device is a partition of a disk in the file, which would count the same I/O twice."""
+    """Return whether the device is a partition of a disk in the file, which would count I/O twice."""
     match = _PARTITION.fullmatch(device)
     return match is not None and (match[1] or match[2]) in names
 
@@ -214,7 +214,7 @@ def _is_extended(disk: Fields) -> bool:
 
 
 def _short(disk: Fields, device: str, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
-    """The columns without -x, or with -s: reads and writes together."""
+    """Yield the columns without -x, or with -s: reads and writes together."""
     rate = number(disk, "tps")
     yield "disk.transfers_per_s", device, rate, None
     if number(disk, "await") is None:
@@ -231,18 +231,21 @@ def _short(disk: Fields, device: str, interval_s: float, facts: FileFacts) -> It
 
 
 def _kib(disk: Fields, kib: str, mib: str, sectors: str) -> float | None:
-    """KiB per second, from any unit."""
+    """Return KiB per second from any unit."""
     units = {kib: 1.0, mib: KIB, sectors: SECTOR_BYTES / KIB}
     result = ((number(disk, name), factor) for name, factor in units.items())
     return next((value * factor for value, factor in result if value is not None), None)
 
 
 _ROUNDED = 0.1
-"""Requests x mean size and bytes per second may differ by a tenth, and by rounding."""
+"""Tolerance between requests x mean size and bytes per second: a tenth, and rounding."""
 
 
 def _checked(disk: Fields, way: str, size_kib: float | None, facts: FileFacts) -> float | None:
-    """KiB per second, or requests x size if both differ: with -m some versions print wrong values."""
+    """Return KiB per second, or requests x size if both differ.
+
+    Some versions print wrong values with -m.
+    """
     rate, each_kib = number(disk, f"{way[0]}/s"), number(disk, f"{way[0]}areq-sz")
     if rate is None or each_kib is None or size_kib is None:
         return size_kib

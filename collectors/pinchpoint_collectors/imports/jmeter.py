@@ -1,8 +1,8 @@
-"""Results of JMeter's PerfMon Metrics Collector (.jtl), as CSV or XML.
+"""Reads results of JMeter's PerfMon Metrics Collector (.jtl) as CSV or XML.
 
-Each line is one value: the label has the host, the metric and its parameters (``db1 Disks I/O fs=/:reads``),
+Each line is one value. The label has the host, the metric and its parameters (``db1 Disks I/O fs=/:reads``),
 and the elapsed time is the value x 1000. Counts cover the time since the agent's last reading. CPU
-``combined`` includes waiting for I/O, which is subtracted if ``iowait`` was recorded, too.
+``combined`` includes waiting for I/O, which is subtracted if ``iowait`` was also recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEFAULTS = {
     "Network I/O": "bytesrecv",
     "Swap": "used",
 }
-"""The measured figure if the parameters name none."""
+"""Measured figure if the parameters name none."""
 _OF_PROCESSES = frozenset({"pid", "name", "ptql"})
 _UNITS = {"kb": 1024.0, "mb": 1024.0 * 1024.0}
 _PAGE = 4096.0
@@ -39,7 +39,7 @@ _ALL = "all"
 
 
 class _ReadingMeans(NamedTuple):
-    """The meaning of a metric's type: ours = theirs x scale + offset, per second for counts."""
+    """The meaning of a metric: its value = recorded value x scale + offset, per second for counts."""
 
     metric: str
     scale: float = 1.0
@@ -71,12 +71,12 @@ _MEANS: Mapping[tuple[str, str], _ReadingMeans] = {
 
 @dataclass(slots=True)
 class _LabelReadings:
-    """One label: its meaning and its readings.
+    """The meaning and the readings of one label.
 
     Attributes:
-        host: the host in the label.
+        host: host in the label.
         instance: disk, core or interface.
-        means: the meaning of its values.
+        means: meaning of its values.
         readings: UTC seconds, value and line of each reading.
     """
 
@@ -87,13 +87,13 @@ class _LabelReadings:
 
 
 class JMeter:
-    """Format ``jmeter``."""
+    """Import format ``jmeter``."""
 
     name = "jmeter"
     says = "what JMeter's PerfMon Metrics Collector wrote (.jtl), CSV or XML"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the names or the frame of a results file, and by a label of PerfMon."""
+        """Return whether the file is recognised by the names or the frame of a results file, and by a label of PerfMon."""
         lines = head.splitlines()
         is_csv = bool(lines) and all(name in lines[0] for name in _NAMES[:3])
         if is_csv:
@@ -103,7 +103,7 @@ class JMeter:
         )
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:  # noqa: ARG002 -- its times are UTC
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         series: dict[str, _LabelReadings] = {}
         left: dict[str, None] = {}
         for line, row in _rows(lines, facts):
@@ -129,7 +129,7 @@ class JMeter:
 
 
 def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """(line, name -> cell) of each value, in either form."""
+    """Yield line and name -> cell of each value, in either form."""
     header: Sequence[str] = ()
     last = LastLine(facts)
     for line, text in last.lines(each.strip().lstrip("\ufeff") for each in lines):
@@ -158,7 +158,7 @@ def _rows(lines: Iterable[str], facts: FileFacts) -> Iterator[tuple[int, Mapping
 
 
 def _series(label: str) -> _LabelReadings | None:
-    """The series of a label; None for a label that is not used, such as a process's."""
+    """Return the series of a label; None for a label that is not used, such as that of a process."""
     match = _LABEL.fullmatch(label)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Any CSV, with a mapping of its columns."""
+"""Reads any CSV with a mapping of its columns."""
 
 from __future__ import annotations
 
@@ -68,37 +68,37 @@ METRICS = frozenset(
         *(f"pressure.{name}_ratio" for name in ("cpu", "io", "memory")),
     }
 )
-"""The metrics that a column may have; ``db.*``, ``search.*`` and ``web.*`` may have any name."""
+"""Metrics that a column may have. ``db.*``, ``search.*`` and ``web.*`` may have any name."""
 
 _MOST_OUTSTANDING = 10_000.0
-"""More outstanding I/Os (rate x latency) than any disk gets: the latency has another unit."""
+"""Largest number of outstanding I/Os (rate x latency) of a disk. Above it, the latency has another unit."""
 _UNIX = {"unix": 1.0, "unix_ms": 1e3}
-"""Formats of times that count since 1970 -> units per second."""
+"""Format of times that count since 1970 -> units per second."""
 _MS = 1e11
-"""A number this large would be beyond the year 5000 in seconds, so it is in milliseconds."""
+"""Smallest number of a time in milliseconds. In seconds it would be beyond the year 5000."""
 
 _NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
-"""Cells without a value, such as a workbook's errors (#N/A, #DIV/0!)."""
+"""Cells without a value, such as errors of a workbook (#N/A, #DIV/0!)."""
 _OWN = re.compile(r"(db|search|web)\.[a-z0-9_.]+")
 
 
 def is_metric(name: str) -> bool:
-    """Whether a mapping may name this metric."""
+    """Return whether a mapping may name a metric."""
     return name in METRICS or _OWN.fullmatch(name) is not None
 
 
 class MappedCsv:
-    """Format ``csv``."""
+    """Import format ``csv``."""
 
     name = "csv"
     says = "any CSV, with a mapping of its columns (--kind csv --map MAPPING)"
 
     def recognises(self, head: str) -> bool:  # noqa: ARG002 -- nothing distinguishes a CSV from text; --kind does
-        """Never by itself."""
+        """Return False: the format is never recognised."""
         return False
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per mapped cell; see ``Format.read``."""
+        """Yield one sample per mapped cell (see ``Format.read``)."""
         mapping = settings.mapping
         if mapping is None:
             raise ForeignFileError(
@@ -118,7 +118,7 @@ class MappedCsv:
 
 
 def _header(reader: Iterator[list[str]]) -> list[str]:
-    """The first line that is neither empty nor a spreadsheet's delimiter line (``sep=;``)."""
+    """Return the first line that is neither empty nor the separator line of a spreadsheet (``sep=;``)."""
     for row in reader:
         if any(cell.strip("\ufeff ") for cell in row) and not row[0].strip("\ufeff ").startswith("sep="):
             return row
@@ -126,7 +126,7 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
 
 
 def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
-    """Column -> its position. Raises ``ForeignFileError`` that names every missing column."""
+    """Return column -> position. Raises ``ForeignFileError`` that names every missing column."""
     places = {name: at for at, name in enumerate(header)}
     wanted = [mapping.time, *([mapping.host_column] if mapping.host_column else []), *mapping.columns]
     wanted += [column.weight for column in mapping.columns.values() if column.weight]
@@ -148,12 +148,12 @@ def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
 
 
 class _MappedRows:
-    """Turns the rows of one file into samples, in their order.
+    """Converts the rows of one file to samples, in order.
 
     Args:
-        header: the names of its columns.
-        mapping: the meaning of the columns.
-        settings: the zone, if times have none.
+        header: names of the columns.
+        mapping: meaning of the columns.
+        settings: settings with the zone, if times have none.
         found: receives the hosts.
     """
 
@@ -170,7 +170,7 @@ class _MappedRows:
         self._seen: dict[str, set[float]] = {}
 
     def samples(self, row: Sequence[str], line: int) -> Iterator[Sample]:
-        """One row. Raises ``ForeignFileError``."""
+        """Return the samples of one row. Raises ``ForeignFileError``."""
         mapping, places = self._mapping, self._places
         self._found.line = line
         if len(row) < self._width or any(cell.strip() for cell in row[self._width :]):
@@ -196,7 +196,7 @@ class _MappedRows:
             yield sample
 
     def _number(self, text: str, line: int) -> float | None:
-        """A cell's value; None if it is blank or marked as missing."""
+        """Return the value of a cell; None if it is blank or marked as missing."""
         plain = text.strip().removesuffix("%").rstrip()
         if plain.lower() in _NOTHING or plain.startswith("#"):
             return None
@@ -219,7 +219,7 @@ class _MappedRows:
             pace.report(self._found, host)
 
     def _time_s(self, text: str, host: str, line: int) -> float:
-        """UTC seconds of a row's time."""
+        """Return the UTC seconds of a row's time."""
         format_ = self._mapping.time_format
         try:
             if format_ in _UNIX:
@@ -238,12 +238,12 @@ class _MappedRows:
         if self._settings.zone is None:
             self._found.zone_assumed = True
             self._found.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")
-        # Rows with their own duration need no order: an hour that occurs twice is ambiguous.
+        # Rows with a duration of their own may be in any order: an hour that occurs twice is ambiguous.
         last_s = self._last_s.get(host) if self._mapping.interval_s is None else None
         return zoned_s(moment, self._settings.zone or UTC, last_s)
 
     def _interval_s(self, host: str, time_s: float, line: int) -> float | None:
-        """Seconds that a row covers; None for the first row, where they are unknown."""
+        """Return the seconds that a row covers; None for the first row, for which they are unknown."""
         given = self._mapping.interval_s
         before_s = self._last_s.get(host)
         self._last_s[host] = time_s

@@ -1,6 +1,6 @@
-"""What MySQL prints of its sessions: the process list, and InnoDB's monitor, once or again and again.
+"""Reads MySQL's lists of sessions: the process list, and InnoDB's monitor, printed once or repeatedly.
 
-Sessions are counted at the time of each output; nothing is known of the time between two of them.
+Sessions are counted at the time of each output. Nothing is known about the time between two outputs.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Counts = Counter[tuple[str, str]]
 
 
 class MysqlSessions:
-    """Format ``mysql-sessions``."""
+    """Import format ``mysql-sessions``."""
 
     name = "mysql-sessions"
     says = "MySQL's process list (SHOW FULL PROCESSLIST) or InnoDB's monitor (SHOW ENGINE INNODB STATUS)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the names of the list's columns, or by the monitor's title."""
+        """Return whether the begin has the column names of the list, or the title of the monitor."""
         lines = head.lstrip("\ufeff").splitlines()[:_BEGIN]
         return any(_LIST.fullmatch(line.strip()) or _MONITOR.fullmatch(line.strip()) for line in lines)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per count and output; see ``Format.read``."""
+        """Yield one sample per count and output (see ``Format.read``)."""
         times: list[str] = []
         outputs: list[Counts] = []
         columns: list[str] = []
@@ -55,7 +55,7 @@ class MysqlSessions:
 
 
 _BEGIN = 10
-"""The first line that is recognised stands within this many."""
+"""Number of lines within which the recognised line must be."""
 
 
 def _cells(text: str) -> list[str]:
@@ -64,7 +64,10 @@ def _cells(text: str) -> list[str]:
 
 
 def _of_list(text: str, columns: list[str]) -> Counts:
-    """A session that works, and one that waits for a lock; InnoDB's locks do not show in the list."""
+    """Return whether a session works, and whether it waits for a lock.
+
+    The list does not show InnoDB's locks.
+    """
     row = dict(zip((name.casefold() for name in columns), _cells(text), strict=False))
     if row.get("command") not in {"Query", "Execute"}:
         return Counter()
@@ -82,7 +85,7 @@ def _of_monitor(text: str) -> Counts:
 def _samples(
     outputs: list[Counts], times: list[str], settings: Settings, facts: FileFacts
 ) -> Iterator[Sample]:
-    """Each output stands for the time since the one before; the first one for a moment."""
+    """Yield samples. Each output covers the time since the previous one, and the first a moment."""
     if len(times) == len(outputs):
         dates, zone = Dates(times, _TIMES, facts), zone_of(settings, facts)
         at_s = [zoned_s(dates.read(time), zone, None) for time in times]

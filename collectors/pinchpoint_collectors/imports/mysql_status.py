@@ -1,7 +1,7 @@
-"""Output of ``mysqladmin extended-status -i 10`` (also with ``-r``), or of repeated ``SHOW GLOBAL STATUS``.
+"""Reads output of ``mysqladmin extended-status -i 10`` (``-r``), or repeated ``SHOW GLOBAL STATUS``.
 
-The output has no times: the server's ``Uptime`` gives the intervals. With ``-r`` all tables except the first
-contain differences, also of ``Uptime``.
+The output has no times, so the server's ``Uptime`` gives the intervals. With ``-r`` all tables except the
+first contain differences, also of ``Uptime``.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _FIRST = re.compile(r"[\ufeff\s+-]*\|?\s*Variable_name\s*[|\t]\s*Value\b")
 _ROW = re.compile(r"\|?\s*(?P<name>\w+)\s*[|\t]\s*(?P<value>\S*)\s*\|?\s*")
 _HEADER, _UPTIME = "variable_name", "uptime"
 _COUNTED = (_UPTIME, "questions", "bytes_sent")
-"""Variables that only grow, except as differences."""
+"""Variables that only grow, unless the table contains differences."""
 
 
 class MysqlStatus:
-    """Format ``mysql-status``."""
+    """Import format ``mysql-status``."""
 
     name = "mysql-status"
     says = "MySQL's status, table by table (mysqladmin extended-status -i 10, or SHOW GLOBAL STATUS)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the names of its two columns."""
+        """Return whether the file is recognised by the names of its two columns."""
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per figure and table, except the first table; see ``Format.read``."""
+        """Yield one sample per figure and table, except the first table (see ``Format.read``)."""
         tables = _tables(lines, facts)
         if len(tables) < 2:
             found = counted(len(tables), "table")
@@ -62,7 +62,7 @@ class MysqlStatus:
 
 
 def _tables(lines: Iterable[str], facts: FileFacts) -> list[dict[str, float]]:
-    """The numbers of each table with the server's uptime; an incomplete last table may lack it."""
+    """Yield the numbers of each table with the server's uptime, which an incomplete last table may lack."""
     tables: list[dict[str, float]] = []
     for _, text in LastLine(facts).lines(lines):
         row = _ROW.fullmatch(text.strip("\ufeff\r\n"))

@@ -1,4 +1,4 @@
-"""Recordings of nmon (``nmon -f``) on Linux and AIX, sorted (as its analysers need) or not.
+"""Reads recordings of nmon (``nmon -f``) on Linux and AIX, sorted (as its analysers need) or not.
 
 Each line has the number of its snapshot; ``ZZZZ`` lines give the times of snapshots. The first snapshot
 begins the recording. Disks have neither latencies nor queues.
@@ -52,19 +52,19 @@ Row = tuple[str, int, Fields]
 
 
 class Nmon:
-    """Format ``nmon``."""
+    """Import format ``nmon``."""
 
     name = "nmon"
     says = "nmon's recording (nmon -f -s 5 -c 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first lines."""
+        """Return whether the file is recognised by the first lines."""
         return (
             _BEGINS.match(head) is not None and re.search(r"^AAA,progname,", head, re.MULTILINE) is not None
         )
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         recording = _Recording(facts)
         last = LastLine(facts)
         for line, text in last.lines(lines):
@@ -85,7 +85,7 @@ class _Recording:
         self._columns: dict[str, Sequence[str]] = {}
         self._moments: dict[str, datetime] = {}
         self._rows: dict[str, list[Row]] = {}
-        """Number of the snapshot -> its rows."""
+        """Number of a snapshot -> its rows."""
 
     def add(self, row: Sequence[str], line: int) -> None:
         """Read a line. Raises ``ForeignFileError``."""
@@ -107,7 +107,7 @@ class _Recording:
             self._rows.setdefault(second, []).append((table, line, self._values(table, rest[:-1], line)))
 
     def _values(self, table: str, cells: Sequence[str], line: int) -> Fields:
-        """A row by its header, which may have fewer names than the row has cells (VM)."""
+        """Return a row by its header, which may have fewer names than the row has cells (VM)."""
         columns = self._columns.get(table)
         if columns is None or len(cells) < len([name for name in columns if name]):
             raise ForeignFileError(
@@ -120,7 +120,7 @@ class _Recording:
         }
 
     def samples(self, settings: Settings) -> Iterator[Sample]:
-        """The samples of all snapshots with a time, except the first."""
+        """Yield the samples of all snapshots with a time, except the first."""
         host = self._facts.get("host", "")
         cores = self._facts.get("cpus", "").partition(",")[0]
         os = self._facts.get("OS", "").partition(",")[0] or ("AIX" if "AIX" in self._facts else "Linux")
@@ -180,7 +180,7 @@ def _moment(cells: Sequence[str], line: int) -> datetime:
 
 
 def _memory(table: str, its: Fields, step_s: float, facts: FileFacts) -> Iterator[Reported]:
-    """Memory in MiB; paging is per snapshot on Linux, per second on AIX."""
+    """Yield memory in MiB. Paging is per snapshot on Linux and per second on AIX."""
     if table == "MEM" and "memtotal" in its:
         cached = total(figure(its, "cached"), figure(its, "buffers"))
         free, size = figure(its, "memfree"), figure(its, "memtotal")

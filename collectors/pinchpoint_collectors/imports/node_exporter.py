@@ -1,4 +1,4 @@
-"""Series of machine and database exporters, as returned by Prometheus' HTTP API (``matrix``).
+"""Reads series of machine and database exporters from answers of Prometheus' HTTP API (``matrix``).
 
 One query returns all series of a time range: ``/api/v1/query`` with
 ``{__name__=~"node_(cpu|disk|memory|...)_.*"}[1h]`` has every scrape; ``query_range`` has the last scrape at
@@ -24,17 +24,17 @@ from pinchpoint_collectors.imports.times import ReadingTimes, numbered_s
 from pinchpoint_collectors.record import Sample
 
 _CONTAINER, _SUMS = "container_", frozenset({"", "POD"})
-"""cAdvisor's series of a whole pod name no container, or the one that only keeps its network."""
+"""Containers in cAdvisor's series of a whole pod: none, or the one that only keeps its network."""
 _BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"status\"\s*:\s*\"")
 _EXPOSED = re.compile(r"[\ufeff\s]*# (?:HELP|TYPE) [a-zA-Z_:][\w:]* ")
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>[-+.\w]+)(?:\s+\d+)?\s*")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _CLOCKS = ("node_time_seconds", "node_time")
-"""The machine's clock at a scrape."""
+"""Series with the clock of the machine at a scrape."""
 
 
 class NodeExporter:
-    """Format ``node_exporter``."""
+    """Import format ``node_exporter``."""
 
     name = "node_exporter"
     says = (
@@ -43,11 +43,11 @@ class NodeExporter:
     )
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame of the API's answers, and by what stands above an exporter's series."""
+        """Return whether the file is recognised by the frame of the API's answers, and by what stands above an exporter's series."""
         return (_BEGINS.match(head) or _EXPOSED.match(head)) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value and scrape; see ``Format.read``."""
+        """Yield one sample per value and scrape (see ``Format.read``)."""
         known = databases.NAMES.union(*(each.names for each in EXPORTERS))
         by_host: dict[str, list[Series]] = {}
         unused: dict[str, None] = {}
@@ -93,7 +93,7 @@ def _series(lines: Iterable[str], settings: Settings, facts: FileFacts) -> Itera
 
 
 def _exposed(lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Series]:
-    """The series of scrapes, each of which begins where a series comes again."""
+    """Return the series of scrapes. A scrape begins when a series is repeated."""
     scrapes: list[dict[tuple[str, str], float]] = [{}]
     for match in filter(None, (_LINE.fullmatch(line.rstrip()) for line in lines)):
         key = match["name"], match["labels"] or ""
@@ -123,7 +123,7 @@ def _exposed(lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iter
 
 
 def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) -> None:
-    """Note gaps between scrapes, from one series, because two jobs may scrape one host in turns."""
+    """Report gaps between scrapes, from one series, because two jobs may scrape one host in turns."""
     pace = ReadingTimes()
     longest = max(({at for piece in pieces for at in piece} for pieces in series), key=len, default=set())
     for before_s, time_s in itertools.pairwise(sorted(longest)):
@@ -132,7 +132,7 @@ def _note_gaps(host: str, series: Iterable[Sequence[Points]], facts: FileFacts) 
 
 
 def _host(labels: Labels) -> str:
-    """The scraped address without its port; for a container, its pod and its name."""
+    """Return the scraped address without its port; for a container, its pod and its name."""
     if labels.get(NAME, "").startswith(_CONTAINER):
         named = labels.get("container") or labels.get("name") or ""
         return "/".join(filter(None, (labels.get("pod"), named)))

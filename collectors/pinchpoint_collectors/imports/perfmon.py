@@ -1,4 +1,4 @@
-"""Performance Monitor logs as CSV or TSV (perfmon, logman, relog), and output of typeperf.
+"""Reads Performance Monitor logs as CSV or TSV (perfmon, logman, relog), and output of typeperf.
 
 The first cell of the header is ``(PDH-CSV 4.0) (<zone>)(<minutes to add for UTC>)``, for typeperf just
 ``(PDH-CSV 4.0)``; the other cells are counter paths. A row begins with its local time, the end of its
@@ -37,13 +37,13 @@ _HEADER = re.compile(
     r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?[0-9]{1,4})\)|(?P<unreadable>\(.*))?\s*",
     re.DOTALL,
 )
-"""A zone's name ends at its first letter that the recorder's code page lacks."""
+"""Pattern of the header. The name of a zone ends at its first letter that the recorder's code page lacks."""
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _INDEX = re.compile(r"[0-9]{1,9}")
 _TIMES = ("%m/%d/%Y %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S")
-"""The formats of times in Windows and ESX."""
+"""Formats of times in Windows and ESX."""
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
-"""Between two cells of the header; a spreadsheet that saved the log removed the quotes."""
+"""Separator of two cells of the header. A spreadsheet that saved the log removed the quotes."""
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -63,16 +63,16 @@ class CounterColumn:
     r"""A column of a known counter, such as ``\\SQL1\LogicalDisk(L:)\Avg. Disk sec/Write``.
 
     Attributes:
-        at: its position in a row; the time is at 0.
-        path: as in the header.
-        host: the host in the path; empty if there is none.
-        logged: the instance, likewise.
-        server: the SQL Server instance of the object: ``""`` is the default one; None: not of SQL Server.
-        object: in English.
-        counter: likewise.
-        instance: as ours.
-        weight_at: position of the rate that weights a mean; None: not a mean, or its rate was not logged.
-        begun: whether a value has occurred: an instance may appear after the begin of the log.
+        at: position in a row; the time is at 0.
+        path: path in the header.
+        host: host in the path; empty if there is none.
+        logged: instance in the path; empty if there is none.
+        server: SQL Server instance of the object: ``""`` is the default one; None: not of SQL Server.
+        object: name of the object in English.
+        counter: name of the counter in English.
+        instance: instance in Pinchpoint's form.
+        weight_at: position of the rate that weights a mean; None: no mean, or its rate was not logged.
+        begun: whether a value has occurred. An instance may appear after the begin of the log.
         negative: number of values below 0, which no counter has: typeperf writes -1 for "invalid".
     """
 
@@ -91,7 +91,7 @@ class CounterColumn:
 
 
 class Perfmon:
-    """Format ``perfmon``."""
+    """Import format ``perfmon``."""
 
     name = "perfmon"
     says = (
@@ -99,11 +99,11 @@ class Perfmon:
     )
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first cell of the header."""
+        """Return whether the file is recognised by the first cell of the header."""
         return _BEGINS.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per known counter and row; see ``Format.read``."""
+        """Yield one sample per known counter and row (see ``Format.read``)."""
         rows = rows_of(lines)
         number, header = next(rows, (1, []))
         if not header:
@@ -124,14 +124,14 @@ def samples(
     pace: ReadingTimes,
     facts: FileFacts,
 ) -> Iterator[Sample]:
-    """The samples of a table of counters.
+    """Yield the samples of a table of counters.
 
     Args:
-        columns: the columns of known counters.
-        readings: the line, the local time, and the cells; counters begin at the second cell.
-        clock: for the local times.
-        pace: for the readings.
-        facts: see ``record.FileFacts``.
+        columns: columns of known counters.
+        readings: line, local time and cells. Counters begin at the second cell.
+        clock: converts local times.
+        pace: determines the intervals of the readings.
+        facts: receives facts (see ``record.FileFacts``).
 
     Raises:
         ForeignFileError: a cell is not a number, or the file has no reading.
@@ -153,7 +153,7 @@ def samples(
 
 
 def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of all lines that are not empty; the header shows the delimiter."""
+    """Yield line and cells of all lines that are not empty. The header shows the separator."""
     delimiter = None
     for number, line in enumerate(lines, 1):
         text = line.strip("\ufeff\r\n ")
@@ -171,7 +171,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 def whole_rows(
     rows: Iterator[tuple[int, list[str]]], width: int, facts: FileFacts
 ) -> Iterator[tuple[int, list[str]]]:
-    """The complete rows. Words after the last row are typeperf's; a last row may be incomplete."""
+    """Yield the complete rows. Words after the last row are typeperf's; a last row may be incomplete."""
     held: tuple[int, list[str]] | None = None
     ended = False
     for line, row in rows:
@@ -207,7 +207,7 @@ def whole_rows(
 
 
 def _is_words(row: Sequence[str], width: int) -> bool:
-    """Whether a line is typeperf's last message, "Exiting, please wait...", in any language.
+    """Return whether a line is typeperf's last message, "Exiting, please wait...", in any language.
 
     With commas the message may have the same number of parts as a row with one counter.
     """
@@ -222,7 +222,7 @@ def _parsed(text: str) -> datetime:
 
 
 def local_of(text: str, line: int) -> datetime:
-    """A row's time. Raises ``ForeignFileError``."""
+    """Return the time of a row. Raises ``ForeignFileError``."""
     try:
         return _parsed(text)
     except ValueError as error:
@@ -234,7 +234,7 @@ def local_of(text: str, line: int) -> datetime:
 
 
 def clock_of(cell: str, line: int, settings: Settings, pace: ReadingTimes, facts: FileFacts) -> LocalClock:
-    """The file's clock: by ``--zone``, else by its header, else UTC with a warning."""
+    """Return the clock of the file: by ``--zone``, or else by its header, or else UTC with a warning."""
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
         raise ForeignFileError(
@@ -259,15 +259,15 @@ def _samples(
     covered_s: tuple[float, float],
     line: int,
 ) -> Iterator[Sample]:
-    """The samples of a row.
+    """Yield the samples of a row.
 
     Args:
-        columns: of the log.
-        row: its cells.
-        time_s: its time, UTC seconds.
-        covered_s: seconds that its rates cover (PDH's rates cover the time since the last reading), and those
-            of its other values.
-        line: its line.
+        columns: columns of the log.
+        row: cells of the row.
+        time_s: time of the row in UTC seconds.
+        covered_s: seconds that its rates cover (PDH's rates cover the time since the last reading), and
+            seconds that its other values cover.
+        line: line of the row.
     """
     time_ns = round(time_s * 1e9)
     for column in columns:
@@ -284,13 +284,13 @@ def _samples(
             rate = _number(row[column.weight_at], line)
             weight = None if rate is None else max(0.0, rate) * interval_s
         if means.metric.endswith("_latency_s") and (value == 0 or weight == 0):
-            value = None  # of no operation Windows writes the latency 0
+            value = None  # without operations, Windows writes a latency of 0
         shown = None if value is None else bounds.share(value * means.scale + means.offset)
         yield Sample(time_ns, interval_s, column.host, means.metric, column.instance, shown, weight)
 
 
 def _number(text: str, line: int) -> float | None:
-    """A cell's value; None if it is blank."""
+    """Return the value of a cell; None if it is blank."""
     plain = text.strip()
     if not plain or numerals.is_none(plain):
         return None
@@ -318,7 +318,7 @@ def _note(columns: Sequence[CounterColumn], facts: FileFacts) -> None:
 
 
 def _sql_instance(name: str) -> str | None:
-    """The SQL Server instance of an object: ``""`` is the default one; None for other objects."""
+    """Return the SQL Server instance of an object: ``""`` is the default one; None for other objects."""
     named = NAMED_INSTANCE.match(name)
     if named:
         return named[1]
@@ -328,7 +328,7 @@ def _sql_instance(name: str) -> str | None:
 PATH = re.compile(
     r"(?:\\\\(?P<host>[^\\]+))?\\(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\(?P<counter>[^\\]+)", re.DOTALL
 )
-"""An instance may contain a path itself (a mount point)."""
+"""Pattern of a path. An instance may contain a path itself (a mount point)."""
 
 
 def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[CounterColumn]:
@@ -360,7 +360,7 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
 
 
 def _name_servers(known: Sequence[CounterColumn]) -> None:
-    """If a machine has several SQL Servers, the instances of all but the default one get its prefix."""
+    """Prefix the instances of all SQL Servers of a machine with their names, except the default one."""
     servers: dict[str, set[str | None]] = {}
     for one in known:
         servers.setdefault(one.host, set()).add(one.server)
@@ -372,15 +372,15 @@ def _name_servers(known: Sequence[CounterColumn]) -> None:
 def columns_of(
     paths: Sequence[str], names: Mapping[str, frozenset[int]], facts: FileFacts
 ) -> list[CounterColumn]:
-    """The columns of known counters; ``facts`` gets the cores and the ignored counters.
+    """Return the columns of known counters. ``facts`` gets the cores and the ignored counters.
 
     Args:
-        paths: the header's cells after the first.
+        paths: cells of the header after the first.
         names: counter names by registry index, if they were given.
-        facts: see ``record.FileFacts``.
+        facts: receives facts (see ``record.FileFacts``).
 
     Raises:
-        ForeignFileError: none is understood.
+        ForeignFileError: no counter is known.
     """
     known = list(_known(paths, names))
     if not known:
@@ -414,7 +414,10 @@ def columns_of(
 
 
 def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
-    """If several counters give one series (Available Bytes and MBytes), the one with the lowest rank."""
+    """Return one counter of each series.
+
+    Of several (Available Bytes and MBytes), it is the one with the lowest rank.
+    """
     best: dict[tuple[str, str, str], CounterColumn] = {}
     for one in known:
         key = one.host, one.means.metric, one.instance
@@ -424,7 +427,10 @@ def _first_of_each(known: Iterable[CounterColumn]) -> list[CounterColumn]:
 
 
 def _without_same_disks(known: Sequence[CounterColumn], facts: FileFacts) -> list[CounterColumn]:
-    """Each drive and its disks once; the sum of all disks only if nothing else was recorded."""
+    """Return each drive and its disks once.
+
+    The sum of all disks is used only if nothing else was recorded.
+    """
     disks = [one for one in known if one.object in _DISKS]
     each = [one for one in disks if one.logged.casefold() != TOTAL]
     sums = {one.host: one.object for one in disks if one.host not in {other.host for other in each}}
@@ -439,7 +445,7 @@ def _without_same_disks(known: Sequence[CounterColumn], facts: FileFacts) -> lis
 
 
 def _reported_once(disks: Sequence[CounterColumn], facts: FileFacts) -> Iterator[CounterColumn]:
-    """The disk columns without physical disks ("1 L: M:") whose drives show the same I/O."""
+    """Return the disk columns without physical disks ("1 L: M:") whose drives show the same I/O."""
     drives: dict[tuple[str, str], dict[str, CounterColumn]] = {}
     physical: dict[tuple[str, str], list[CounterColumn]] = {}
     for one in disks:
@@ -460,7 +466,10 @@ def _beside(
     whose: str,
     facts: FileFacts,
 ) -> Iterator[CounterColumn]:
-    """Columns of a physical disk that its drives lack; those of a single drive get the drive's name."""
+    """Return columns of a physical disk that its drives lack.
+
+    Those of a single drive get the drive's name.
+    """
     if not above or not all(above):
         yield from columns
         return
@@ -484,7 +493,7 @@ def _beside(
 
 
 def _cores(columns: Iterable[CounterColumn], value: FileFacts) -> None:
-    """Number of cores of each machine, if they were logged individually."""
+    """Return the number of cores of each machine, if they were logged individually."""
     cores: dict[str, list[str]] = {}
     for column in columns:
         if column.means.metric == "cpu.busy_ratio" and column.instance and column.object not in PARTS:
@@ -507,10 +516,10 @@ def _left_out(paths: Sequence[str], known: Sequence[CounterColumn], facts: FileF
 
 
 def registry_names(lines: Iterable[str]) -> dict[str, frozenset[int]]:
-    r"""A system's own list of counter names: indexes and names on alternating lines.
+    r"""Return a system's own list of counter names: indexes and names on alternating lines.
 
     ``(Get-ItemProperty 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Perflib\
-    CurrentLanguage').Counter`` prints it in PowerShell.
+    CurrentLanguage').Counter`` prints this list in PowerShell.
 
     Returns:
         Name (``folded``) -> its indexes.

@@ -1,10 +1,10 @@
-"""Text output of ``pidstat``: CPU time of processes (``-t``: of threads), and their waits for I/O.
+"""Reads text output of ``pidstat``: CPU time of processes (``-t``: of threads), and waits for I/O.
 
-Only active tasks are listed: tasks that were listed before and are missing now were idle. Processes of one
-name are one figure, a share of the machine's cores; for threads of one name the busiest counts, as a share of
-one core. ``%wait`` is the time a task waited for a CPU: its sum over tasks is the mean number of waiting
-threads. ``iodelay`` (``-d``) is the time that processes waited for I/O, in clock ticks; the process that
-waited longest stands for the pressure on I/O.
+Only active tasks are listed. Tasks that were listed before and are missing now were idle. Processes of one
+name are one figure, a share of the machine's cores. For threads of one name the busiest counts, as a share of
+one core. ``%wait`` is the time that a task waited for a CPU; its sum over tasks is the mean number of waiting
+threads. ``iodelay`` (``-d``) is the time that processes waited for I/O in clock ticks; the process that
+waited longest represents the pressure on I/O.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _THREAD = "|__"
 
 
 class Pidstat:
-    """Format ``pidstat``."""
+    """Import format ``pidstat``."""
 
     name = "pidstat"
     says = "pidstat's text (pidstat -u 5 720, with -t of threads, or -d)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by sysstat's first line, and the column of commands."""
+        """Return whether the file is recognised by sysstat's first line, and the column of commands."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
         return any(row["rest"].split()[-1] == _NAME for row in rows)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per name and reading; see ``Format.read``."""
+        """Yield one sample per name and reading (see ``Format.read``)."""
         tasks: _Tasks | None = None
         last = LastLine(facts)
         for line, text in last.lines(lines):
@@ -65,9 +65,9 @@ class _Tasks:
     """The readings after one first line.
 
     Args:
-        machine: the block of JSON from the first line.
-        settings: see ``record.Settings``.
-        found: see ``record.FileFacts``.
+        machine: block of JSON from the first line.
+        settings: user's options (see ``record.Settings``).
+        found: receives facts (see ``record.FileFacts``).
     """
 
     def __init__(self, machine: Mapping[str, Any], settings: Settings, facts: FileFacts) -> None:
@@ -85,7 +85,7 @@ class _Tasks:
         self._faults: float | None = None
 
     def samples(self, time: str, rest: str, line: int) -> Iterator[Sample]:
-        """The samples of the reading that this line ends, if it ends one. Raises ``ForeignFileError``."""
+        """Return the samples of the reading that a line ends, if it ends one. Raises ``ForeignFileError``."""
         words = rest.split()
         if words[-1] == _NAME and words[0] in {"UID", "USER"}:
             yield from self._begin(time, words, line)
@@ -98,7 +98,7 @@ class _Tasks:
             self._add(row, line)
 
     def _begin(self, time: str, columns: Sequence[str], line: int) -> Iterator[Sample]:
-        """A table begins, behind the time of the reading before (but of ``-h``)."""
+        """Begin a table, which follows the time of the previous reading (except with ``-h``)."""
         if _is_used(columns):
             self.is_used = True
             yield from self.end()
@@ -126,7 +126,7 @@ class _Tasks:
             self._waiting = (self._waiting or 0.0) + wait / 100
 
     def end(self) -> Iterator[Sample]:
-        """The samples of the present reading, if its interval is known."""
+        """Return the samples of the current reading, if its interval is known."""
         before_s, time_s = self._before_s, self._time_s
         if time_s is not None and before_s is not None and time_s > before_s:
             at_ns, interval_s = round(time_s * 1e9), time_s - before_s

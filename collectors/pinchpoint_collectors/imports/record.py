@@ -1,4 +1,4 @@
-"""The contract of an import format: its options, its samples, and the format itself."""
+"""Contract of an import format: its options, its samples, and the format itself."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pinchpoint_collectors.record import Sample
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """One column of a CSV as one of our metrics: value = cell x scale + offset.
+    """A column of a CSV as a metric: value = cell x scale + offset.
 
     Attributes:
         instance: device, core, interface; ``""`` if there is only one.
-        scale: into base units (0.001 for ms, 0.01 for per cent).
-        offset: added after scaling (1, with a scale of -0.01, makes "% idle" a busy ratio).
+        scale: factor to base units (0.001 for ms, 0.01 for per cent).
+        offset: value added after scaling (1, with a scale of -0.01, makes "% idle" a busy ratio).
         weight: for a mean over operations, the column with operations per second; None: no such column.
-        host: None: the host of the whole file.
+        host: host of the values; None: the host of the whole file.
     """
 
     metric: str
@@ -32,19 +32,19 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class CsvMapping:
-    """How to read a CSV in an unknown format.
+    """How a CSV in an unknown format is read.
 
     Attributes:
-        time: the column with a row's time, the end of its interval.
+        time: column with the time of a row, the end of its interval.
         time_format: format of ``datetime.strptime``; ``"unix"``: seconds since 1970, ``"unix_ms"``:
             milliseconds; None: ISO 8601.
-        columns: column -> its metric; other columns are ignored.
-        host: the host of all rows, or
-        host_column: the column with the host's name.
-        interval_s: seconds a row covers; None: the time since the row before of the same host.
-        delimiter: between cells.
+        columns: column -> metric; other columns are ignored.
+        host: host of all rows, if there is no ``host_column``.
+        host_column: column with the name of the host.
+        interval_s: seconds that a row covers; None: the time since the previous row of the same host.
+        delimiter: separator of cells.
         decimal: the decimal mark.
-        thousands: the mark between thousands; None: derived from each number, if possible.
+        thousands: thousands separator; None: derived from each number, if possible.
     """
 
     time: str
@@ -60,13 +60,13 @@ class CsvMapping:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user declares about a file.
+    """The user's options for a file.
 
     Attributes:
         zone: zone of times without one, and of times whose offset in the file is wrong; None: not given.
         names: counter names of a localised Windows -> their indexes in its registry
             (``perfmon.registry_names``); empty: not given.
-        mapping: of a CSV; None: not given.
+        mapping: mapping of a CSV; None: not given.
         start_s: UTC seconds at which a file without times begins; None: not given.
         every_s: seconds between readings; None: not given.
     """
@@ -80,7 +80,7 @@ class Settings:
 
 @dataclass(slots=True)
 class FileFacts:
-    """Facts of a file besides its samples; filled while they are read.
+    """Facts about a file besides its samples. They are filled while the samples are read.
 
     Attributes:
         hosts: machine in the file (``""`` if there is none) -> facts for the inventory: ``cores``,
@@ -88,7 +88,7 @@ class FileFacts:
         notes: sentences for the reader: what was ignored, what was assumed.
         zone_assumed: whether times without a zone were read as UTC.
         utc_offset_s: the file's own offset of its times from UTC, if it has one.
-        line: the present line; None for a file that is read as a whole.
+        line: current line; None for a file that is read as a whole.
     """
 
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -103,23 +103,23 @@ class FileFacts:
             self.notes.append(sentence)
 
     def facts(self, host: str) -> dict[str, Any]:
-        """The facts of a machine, to be added to."""
+        """Return the facts of a machine, to which facts can be added."""
         return self.hosts.setdefault(host, {})
 
 
 class Format(Protocol):
-    """One kind of foreign file, named by ``--kind``."""
+    """One format of another tool's files, named by ``--kind``."""
 
     name: str
     says: str
-    """What the kind is and how to record it, in a few words, for the list of kinds."""
+    """Short description of the format and of how to record it, for the list of kinds."""
 
     def recognises(self, head: str) -> bool:
-        """Whether a file with this beginning (a few thousand characters) is of this kind."""
+        """Return whether a file with this begin (a few thousand characters) is of this format."""
         ...
 
     def read(self, lines: Iterable[str], settings: Settings, value: FileFacts) -> Iterator[Sample]:
-        """The samples with the file's host names, in any order; ``facts`` is complete at their end.
+        """Yield the samples with the host names in the file, in any order. At the end ``facts`` is complete.
 
         Raises ``ForeignFileError`` with the line.
         """
@@ -128,16 +128,16 @@ class Format(Protocol):
 
 @runtime_checkable
 class BinaryFormat(Protocol):
-    """One kind of binary foreign file."""
+    """One binary format of another tool's files."""
 
     name: str
     says: str
-    """One line for ``--help``; see ``Format.says``."""
+    """One line for ``--help`` (see ``Format.says``)."""
 
     def begins(self, head: bytes) -> bool:
-        """Whether a file with these first bytes (at most a million) is of this kind."""
+        """Return whether a file with these first bytes (at most a million) is of this format."""
         ...
 
     def read(self, file: BinaryIO, settings: Settings, value: FileFacts) -> Iterator[Sample]:
-        """The samples of a file given as bytes, which may be read several times; see ``Format.read``."""
+        """Yield the samples of a file, whose bytes may be read several times (see ``Format.read``)."""
         ...

@@ -1,4 +1,4 @@
-"""The formats ``pinchpoint import`` reads: one line each at the end of this file."""
+"""Registry of the formats that ``pinchpoint import`` reads, one line each at the end of this module."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pinchpoint_collectors.imports.vmstat import Vmstat
 
 _FORMATS: dict[str, Format] = {}
 BINARY: dict[str, BinaryFormat] = {each.name: each for each in (Blg(),)}
-"""Binary formats; each is recognised by its first bytes."""
+"""Binary formats, recognised by their first bytes."""
 
 
 def register(format_: Format) -> None:
@@ -42,17 +42,20 @@ def register(format_: Format) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all formats of text, in the order of registration."""
+    """Return the names of all text formats, in the order of registration."""
     return tuple(_FORMATS)
 
 
 def listed() -> str:
-    """All formats, one per line, with a description."""
+    """Return all formats, one per line, with a description."""
     return "\n".join(f"  {name}: {format_.says}" for name, format_ in _FORMATS.items())
 
 
 def format_named(name: str) -> Format:
-    """The format with this name. Raises ``ForeignFileError`` that lists every name and the nearest."""
+    """Return the format with a name.
+
+    Raises ``ForeignFileError`` that lists every name and the nearest one.
+    """
     try:
         return _FORMATS[name]
     except KeyError:
@@ -60,7 +63,7 @@ def format_named(name: str) -> Format:
 
 
 def recognised(head: str) -> Format:
-    """The format of a file with this beginning. Raises ``ForeignFileError`` that quotes it."""
+    """Return the format of a file with this begin. Raises ``ForeignFileError`` that quotes the begin."""
     for format_ in _FORMATS.values():
         if format_.recognises(head):
             return format_

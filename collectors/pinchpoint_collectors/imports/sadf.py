@@ -1,7 +1,7 @@
-"""JSON of ``sadf -j`` from sar's daily files.
+"""Reads JSON of ``sadf -j`` from sar's daily files.
 
-Disks have reads and writes together: number, duration and number in progress, but separate bytes. The size of
-memory is missing; it follows from the used memory and its percentage.
+Disks have number, duration and queue of reads and writes together, but separate bytes. The size of memory is
+missing; it is calculated from the used memory and its percentage.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from pinchpoint_collectors.record import Sample
 
 _STAMP = "timestamp"
 PAGES = {"x86_64": 4096, "i686": 4096}
-"""Bytes of a page of swap, if the machine's type is known."""
+"""Machine type -> length of a page of swap in bytes."""
 
 
 _LONGEST_S = 366 * 86400.0
-"""Older versions write 2**64 ms for the interval of a file's first record."""
+"""Longest interval in seconds. Older versions write 2**64 ms for the first record of a file."""
 
 
 class Sadf:
-    """Format ``sadf``."""
+    """Import format ``sadf``."""
 
     name = "sadf"
     says = "sar's daily file as JSON (sadf -j FILE -- -A)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the frame and by keys of sadf's hosts."""
+        """Return whether the file is recognised by the frame and by keys of sadf's hosts."""
         return BEGINS.match(head) is not None and '"file-date"' in head
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         until_s: dict[str, float] = {}
         tables: dict[str, None] = {}
         is_used = False
@@ -62,7 +62,7 @@ class Sadf:
                 last_s = _time_s(stamp, last_s, settings, facts)
                 time_ns, interval_s = round(last_s * 1e9), number(stamp, "interval")
                 if not interval_s or interval_s > _LONGEST_S:
-                    continue  # the first record after a restart covers nothing
+                    continue  # the first record after a restart covers no time
                 if last_s <= until_s.get(host, -math.inf):
                     facts.note(f"records of {host} that are not later than the one before were ignored")
                     continue
@@ -79,7 +79,10 @@ class Sadf:
 
 
 def _time_s(stamp: Fields, last_s: float | None, settings: Settings, facts: FileFacts) -> float:
-    """With -j the time is UTC unless local time was requested (-T, -t); newer versions name the zone."""
+    """Return the time of a record.
+
+    With -j it is UTC unless local time was requested (-T, -t). Newer versions name the zone.
+    """
     text = f"{stamp.get('date')}T{stamp.get('time')}"
     try:
         moment = datetime.fromisoformat(text)
@@ -100,13 +103,13 @@ def _time_s(stamp: Fields, last_s: float | None, settings: Settings, facts: File
 
 
 def values(statistics: Fields, block: Fields, interval_s: float, facts: FileFacts) -> Iterator[Reported]:
-    """The values of a record.
+    """Yield the values of a record.
 
     Args:
-        statistics: the record.
-        block: the machine's block; its type gives the page size.
-        interval_s: seconds it covers.
-        facts: see ``record.FileFacts``.
+        statistics: record.
+        block: block of the machine; its type gives the page size.
+        interval_s: seconds that the record covers.
+        facts: receives facts (see ``record.FileFacts``).
     """
     for each in mappings(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))
@@ -163,7 +166,7 @@ def _disk(disk: Fields, interval_s: float) -> Iterator[Reported]:
 
 
 def _bytes(fields: Fields, kib: str, older: str, older_bytes: float) -> float | None:
-    """Older versions count sectors, or bytes."""
+    """Return bytes. Older versions count sectors."""
     value = number(fields, kib)
     return scaled(number(fields, older), older_bytes) if value is None else value * KIB
 
@@ -173,7 +176,7 @@ _OF_HOST = (
     ("net-etcp", "retrans", "net.retransmits_per_s"),
     ("net-nfs", "retrans", "net.nfs_retransmits_per_s"),
 )
-"""Table -> its used column."""
+"""Table -> used column."""
 
 
 def _network(network: Fields) -> Iterator[Reported]:
@@ -196,7 +199,7 @@ def _network(network: Fields) -> Iterator[Reported]:
 
 
 def _pressure(pressure: Fields) -> Iterator[Reported]:
-    """Pressure over the interval; averages over 10, 60 and 300 seconds do not cover an interval."""
+    """Return pressure over the interval. Averages over 10, 60 and 300 seconds do not cover an interval."""
     for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
         if fields := mapping(pressure.get(name), name):
             yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some_avg", "some"), 0.01), None

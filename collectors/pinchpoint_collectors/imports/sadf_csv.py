@@ -1,7 +1,7 @@
-"""Output of ``sadf -d`` from sar's daily files: tables with semicolons, each below a line of names.
+"""Reads output of ``sadf -d`` from sar's daily files: tables with semicolons, each with a line of names.
 
-A row has the machine, its interval in seconds, its time, and the cells of ``sar``. The machine's type is
-missing: pages of 4 KiB are assumed, as on x86.
+A row has the machine, its interval in seconds, its time, and the cells of ``sar``. The machine type is
+missing, so pages of 4 KiB are assumed, as on x86.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _MACHINE = {"machine": "x86_64"}
 
 
 class SadfCsv:
-    """Format ``sadf-csv``."""
+    """Import format ``sadf-csv``."""
 
     name = "sadf-csv"
     says = "sar's daily file as tables with semicolons (sadf -d FILE -- -A)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first line."""
+        """Return whether the file is recognised by the first line."""
         return head.lstrip("\ufeff").startswith(_BEGINS)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         columns: tuple[str, ...] = ()
         tables: dict[str, bool] = {}
         last = LastLine(facts)
@@ -55,13 +55,13 @@ def _samples(
     host, time_s = row.pop(_HOST), _time_s(row.pop(_TIME), line, settings, facts)
     interval_s = number(row.pop(_INTERVAL), _INTERVAL, line) or -math.inf
     facts.facts(host).update(os="Linux")
-    if interval_s > 0:  # the first record after a restart covers nothing
+    if interval_s > 0:  # the first record after a restart covers no time
         for metric, instance, value, weight in sar.reported(row, _MACHINE, interval_s, line, facts):
             yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value, weight)
 
 
 def _time_s(text: str, line: int, settings: Settings, facts: FileFacts) -> float:
-    """The time of a row: UTC, local time (-T, -t), or seconds since 1970 (-U)."""
+    """Return the time of a row: UTC, local time (-T, -t), or seconds since 1970 (-U)."""
     plain = text.removesuffix(" UTC")
     if plain.isdigit():
         return float(plain)

@@ -1,7 +1,7 @@
-"""Text output of ``sar``, live or from a daily file (``sar -A -f FILE``).
+"""Reads text output of ``sar``, live or from a daily file (``sar -A -f FILE``).
 
-A table begins with its names, after the time of the last reading; its rows have the values of ``sadf -j``.
-Rows have the time of day alone, the first line has the date. Rows after ``Average:`` are ignored.
+A table begins with the time of the last reading and its names; its rows have the values of ``sadf -j``. Rows
+have only the time of day, and the first line has the date. Rows after ``Average:`` are ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "%sio": ("psi", "psi-io"),
     "%smem": ("psi", "psi-mem"),
 }
-"""A column that only one table has -> the path of its rows in JSON."""
+"""Column that only one table has -> path of its rows in JSON."""
 _LISTS = frozenset({"cpu-load", "disk", "net-dev", "net-edev"})
 _NAMES = {
     "CPU": "cpu",
@@ -55,13 +55,13 @@ _TEXTS = frozenset({"cpu", "disk-device", "iface"})
 
 
 class Sar:
-    """Format ``sar``."""
+    """Import format ``sar``."""
 
     name = "sar"
     says = "sar's text (sar -A -f FILE, or sar -A 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by sysstat's first line, and by rows with a time that do not describe tasks."""
+        """Return whether the file is recognised by sysstat's first line, and by rows with a time that do not describe tasks."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))
@@ -69,7 +69,7 @@ class Sar:
         return bool(headers) and not any(words[-1] == _OF_TASKS for words in headers)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         day: _Day | None = None
         last = LastLine(facts)
         tables: dict[str, bool] = {}
@@ -82,7 +82,7 @@ class Sar:
 
 
 def refuse_unused(tables: Mapping[str, bool]) -> None:
-    """Raise ``ForeignFileError`` if none of these tables (columns -> whether they are used) is used."""
+    """Raises ``ForeignFileError`` if none of these tables (columns -> whether they are used) is used."""
     if tables and not any(tables.values()):
         raise ForeignFileError(
             f"Pinchpoint uses none of its tables ({'; '.join(tables)}); record CPU, memory, disks and "
@@ -91,21 +91,21 @@ def refuse_unused(tables: Mapping[str, bool]) -> None:
 
 
 def is_used(columns: Iterable[str]) -> bool:
-    """Whether a table with these columns is used."""
+    """Return whether a table with these columns is used."""
     return bool(_where(columns))
 
 
 def reported(
     row: Mapping[str, str], machine: Fields, interval_s: float, line: int, facts: FileFacts
 ) -> Iterator[Reported]:
-    """The values of a row.
+    """Yield the values of a row.
 
     Args:
         row: column -> cell.
-        machine: the block of JSON of the machine.
-        interval_s: seconds it covers.
-        line: its line.
-        facts: see ``record.FileFacts``.
+        machine: block of JSON of the machine.
+        interval_s: seconds that the row covers.
+        line: line of the row.
+        facts: receives facts (see ``record.FileFacts``).
 
     Raises:
         ForeignFileError: a cell is no number.
@@ -117,7 +117,7 @@ def reported(
 
 
 def _where(names: Iterable[str]) -> tuple[str, ...]:
-    """The path of a table's rows in JSON; empty for a table that is not used."""
+    """Return the path of a table's rows in JSON; empty for a table that is not used."""
     return next((where for name, where in _TABLES.items() if name in names), ())
 
 
@@ -137,9 +137,9 @@ class _Day:
     """The lines after one first line: one machine and day, table by table.
 
     Args:
-        machine: the block of JSON from the first line.
-        settings: see ``record.Settings``.
-        found: see ``record.FileFacts``.
+        machine: block of JSON from the first line.
+        settings: user's options (see ``record.Settings``).
+        found: receives facts (see ``record.FileFacts``).
         tables: receives the columns of each table, and whether they are used.
     """
 
@@ -157,7 +157,7 @@ class _Day:
         """Table -> UTC seconds of its last two readings."""
 
     def samples(self, clock: str, words: Sequence[str], line: int) -> Iterator[Sample]:
-        """The samples of one line. Raises ``ForeignFileError``."""
+        """Return the samples of one line. Raises ``ForeignFileError``."""
         if _RESTART in words:
             self._columns = ()
             self._readings.clear()
@@ -187,7 +187,7 @@ class _Day:
 
 
 def _fields(row: Mapping[str, str], line: int) -> Fields:
-    """A row as in JSON."""
+    """Return a row as in JSON."""
     named = {
         _NAMES.get(column) or column.lstrip("%").removeprefix("kb").removesuffix("/s"): (column, cell)
         for column, cell in row.items()

@@ -1,7 +1,7 @@
-"""Tables that programs print again and again on a screen, without times: a line of names, then rows.
+"""Reads tables that programs print repeatedly on a screen, without times: a line of names, then rows.
 
-What each table is stands in ``_TABLES``: the names of its columns, and what they become. A reading ends where
-the names come again, or a name that it has.
+``_TABLES`` defines each table: the names of its columns, and their metrics. A reading ends when the names, or
+a name in it, are repeated.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pinchpoint_collectors.imports.times import numbered_s
 from pinchpoint_collectors.record import Sample
 
 _WIDE = re.compile(r"\s{2,}|\t")
-"""Between cells of a table whose names have spaces."""
+"""Separator of cells in a table whose names have spaces."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-"""What clears the screen before each reading."""
+"""Control characters that clear the screen before each reading."""
 _FIGURE = re.compile(r"(?P<number>[\d.,]+)(?P<unit>%|m|[kKMGT]?i?B?)")
 _MILLI = "m"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column becomes: value x scale + offset; of several columns their sum.
+    """A metric from columns: value x scale + offset; of several columns their sum.
 
     Attributes:
-        metric: ours.
-        names: theirs.
-        scale: into base units.
-        offset: see ``scale``.
-        weight: of a mean of operations, the columns that count them a second.
+        metric: name of the metric.
+        names: names of the columns.
+        scale: factor to base units.
+        offset: value added after scaling.
+        weight: for a mean over operations, the columns with operations per second.
     """
 
     metric: str
@@ -47,17 +47,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a program.
+    """A table that a program prints.
 
     Attributes:
-        says: the program.
-        name: the column with the name of a row.
-        columns: what is used.
-        of_hosts: whether rows are of machines or containers; else of disks.
-        os: of the machine.
+        says: name of the program.
+        name: column with the name of a row.
+        columns: used columns.
+        of_hosts: whether rows are machines or containers; otherwise they are disks.
+        os: operating system of the machine.
         wide: whether names have spaces, so that cells are two spaces apart.
-        counts: columns that count since the start: their increase is used.
-        is_iostat: whether its first reading covers the time since the start of the machine: left out.
+        counts: columns that count since the start, of which the increase is used.
+        is_iostat: whether the first reading covers the time since the start of the machine; it is left out
+            then.
     """
 
     says: str
@@ -165,7 +166,7 @@ _TABLES = (
         of_hosts=True,
     ),
 )
-"""The first whose columns are all there is taken."""
+"""All tables. The first one whose columns all exist is used."""
 _OF_VMSTAT = ["total", "merged", "sectors", "ms", "total", "merged", "sectors", "ms", "cur", "sec"]
 _PLAIN_NAMES = [
     "disk",
@@ -173,21 +174,21 @@ _PLAIN_NAMES = [
     "cur",
     "sec",
 ]
-"""The second line of names of vmstat -d, and the names of its columns in full."""
+"""Second line of names of vmstat -d, and the full names of its columns."""
 
 
 class Screens:
-    """Format ``screen``."""
+    """Import format ``screen``."""
 
     name = "screen"
     says = f"tables without times, again and again: {', '.join(each.says for each in _TABLES)}"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by a line of names in the first lines."""
+        """Return whether one of the first lines has the names of a table."""
         return any(_table_of(line) for line in _plain(head).splitlines()[:_BEGIN])
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per figure and reading; see ``Format.read``."""
+        """Yield one sample per figure and reading (see ``Format.read``)."""
         table, readings = _readings(lines, facts)
         if table is None:
             raise ForeignFileError(f"no line of names of a known table; known: {self.says}")
@@ -210,7 +211,7 @@ class Screens:
 
 
 _BEGIN = 10
-"""The line of names stands within this many."""
+"""Number of lines within which the line of names must be."""
 Row = Mapping[str, float]
 
 
@@ -224,7 +225,7 @@ def _columns(line: str, *, wide: bool) -> list[str]:
 
 
 def _table_of(line: str) -> Table | None:
-    """The table whose names a line has; None of any other line."""
+    """Return the table whose names a line has; None for any other line."""
     for table in _TABLES:
         names = set(_columns(line, wide=table.wide))
         if table.name in names and all(names.issuperset(each.names) for each in table.columns):
@@ -233,7 +234,7 @@ def _table_of(line: str) -> Table | None:
 
 
 def _readings(lines: Iterable[str], facts: FileFacts) -> tuple[Table | None, list[dict[str, Row]]]:
-    """(the table, name -> column -> value of each reading)."""
+    """Yield the table and name -> column -> value of each reading."""
     table: Table | None = None
     columns: list[str] = []
     readings: list[dict[str, Row]] = []
@@ -259,7 +260,7 @@ _WRONG = "found {} cells; allowed: {}, one for each name above; remove the line,
 
 
 def _figure(text: str) -> float | None:
-    """A cell's value, CPUs in thousandths as CPUs; None if it is no number."""
+    """Return the value of a cell, with CPUs in thousandths converted; None if it is no number."""
     match = _FIGURE.fullmatch(text)
     if match is None:
         return None
@@ -271,14 +272,14 @@ def _figure(text: str) -> float | None:
 
 
 def _increased(table: Table, before: Row, row: Row) -> Row:
-    """The figures of a reading; of what counts its increase, where that is known."""
+    """Return the figures of a reading. For counts it is the increase, if that is known."""
     more = {name: row[name] - before[name] for name in table.counts if name in row and name in before}
     kept = {name: value for name, value in row.items() if name not in table.counts}
     return {**kept, **{name: value for name, value in more.items() if value >= 0}}
 
 
 def _values(table: Table, row: Row, every_s: float) -> Iterator[tuple[str, float | None, float | None]]:
-    """(metric, value, weight) of a row; of no operation there is no mean."""
+    """Yield metric, value and weight of a row. Without operations there is no mean."""
     for column in table.columns:
         if not all(name in row for name in (*column.names, *column.weight)):
             continue

@@ -1,4 +1,4 @@
-"""The common part of sysstat's programs: frames of their JSON and text, units of their figures."""
+"""Common functions for sysstat's programs: frames of their JSON and text, units of their figures."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TEXT = re.compile(
     r"[\ufeff\s]*Linux (?P<release>\S+) \((?P<nodename>[^)]*)\)\s+(?P<date>\S+)"
     r"(?:\s+_(?P<machine>\S+)_)?(?:\s+\((?P<cores>\d+) CPUs?\))?"
 )
-"""The first line of the text form."""
+"""Pattern of the first line of the text form."""
 
 Fields = Mapping[str, Any]
 Reported = tuple[str, str, float | None, float | None]
-"""metric, instance, value, weight."""
+"""Metric, instance, value, weight."""
 
 
 def host_blocks(lines: Iterable[str], facts: FileFacts) -> Iterator[Fields]:
-    """The blocks of ``sysstat.hosts``, one per machine; for an incomplete file, its complete blocks.
+    """Return the blocks of ``sysstat.hosts``, one per machine; of an incomplete file, the complete ones.
 
     A file may contain several outputs (``for each in sa*; do sadf -j $each; done``). ``facts`` notes what was
     ignored. Raises ``ForeignFileError``.
@@ -49,11 +49,11 @@ _SIGN = re.compile(r"[^\ufeff\s]")
 
 
 _FAULTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<leading>\[\s*,)|(?P<missing>\}(?=\s*\{))|[][{}]')
-"""Strings and brackets, which are kept, and sysstat's known errors in JSON."""
+"""Pattern of strings and brackets, which are kept, and of sysstat's known errors in JSON."""
 
 
 def _mended(text: str, facts: FileFacts) -> str:
-    """The text without the comma before ``iostat -y``'s first report, and with its missing commas."""
+    """Return the text without the comma before ``iostat -y``'s first report, and with its missing commas."""
     kept: list[str] = []
     begin = depth = 0
     for match in _FAULTS.finditer(text):
@@ -87,7 +87,7 @@ _ENDS = {"{": "}", "[": "]"}
 
 
 def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
-    """The complete reports of an incomplete text; each is an element of ``statistics``.
+    """Return the complete reports of an incomplete text. Each is an element of ``statistics``.
 
     Raises ``ForeignFileError`` for other damage, or if no report is complete.
     """
@@ -102,7 +102,7 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
             if open_ == [*"{{[{["]:
                 whole = part.end()
     if whole and open_:
-        with contextlib.suppress(json.JSONDecodeError):  # then the text is also damaged before its end
+        with contextlib.suppress(json.JSONDecodeError):  # the text is also damaged before its end
             return legible.DECODER.decode(f"{text[:whole]}]}}]}}}}")
     why = "it is truncated: the recording ends in the middle" if open_ else f"no JSON: {error.msg}"
     raise ForeignFileError(
@@ -112,13 +112,13 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
 
 
 def text_block(line: re.Match[str]) -> dict[str, Any]:
-    """A machine's block as in JSON, without statistics, from the first line of a text (``TEXT``)."""
+    """Return a machine's block as in JSON, without statistics, from the first line of a text (``TEXT``)."""
     cores = line["cores"]
     return {**line.groupdict(), "sysname": "Linux", "number-of-cpus": int(cores) if cores else None}
 
 
 def note_machine(block: Fields, facts: FileFacts) -> str:
-    """The machine's name; its facts go to ``facts``."""
+    """Return the name of the machine, and add its facts to ``facts``."""
     host = str(block.get("nodename") or "")
     cores = block.get("number-of-cpus")
     facts.facts(host).update(
@@ -130,7 +130,7 @@ def note_machine(block: Fields, facts: FileFacts) -> str:
 
 
 def number(fields: Fields, *names: str) -> float | None:
-    """The first figure among a version's possible names; None if there is none."""
+    """Return the first figure among the names of several versions; None if there is none."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -139,19 +139,19 @@ def number(fields: Fields, *names: str) -> float | None:
 
 
 def total(*values: float | None) -> float | None:
-    """The sum of figures; None if one is missing."""
+    """Return the sum of figures; None if one is missing."""
     return None if None in values else sum(value for value in values if value is not None)
 
 
 def scaled(value: float | None, factor: float) -> float | None:
-    """A figure in base units; None stays None."""
+    """Return a figure in base units; None stays None."""
     return None if value is None else value * factor
 
 
 def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
-    """Ratios of one or all CPUs: busy + wait + steal + idle = 1, as in our own collectors.
+    """Yield ratios of one or all CPUs: busy + wait + steal + idle = 1, as in Pinchpoint's own collectors.
 
-    For a CPU that is switched off sysstat reports 0 for all, also idle: it was not measured.
+    For a CPU that is switched off, sysstat reports 0 for everything including idle: it was not measured.
     """
     if not any(value for name, value in fields.items() if name != "cpu"):
         fields = {}
@@ -163,16 +163,16 @@ def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
 
 
 def latency(milliseconds: float | None, operations: float | None) -> float | None:
-    """Seconds; None without operations, for which sysstat reports 0."""
+    """Return a latency in seconds; None without operations, for which sysstat reports 0."""
     return None if not operations or milliseconds is None else milliseconds / 1000.0
 
 
 def available_of(
     available: float | None, free: float | None, cached: float | None, facts: FileFacts
 ) -> float | None:
-    """Available memory: the kernel's figure, else free and cached memory.
+    """Return available memory: the kernel's figure, or else free and cached memory.
 
-    A figure far below the free memory is wrong and not used (0 of a version that did not know it).
+    A figure far below the free memory is wrong and not used (0 in a version that did not know it).
     """
     reckoned = total(free, cached)
     if available is not None and (free is None or available >= free / 2):

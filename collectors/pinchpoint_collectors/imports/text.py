@@ -1,4 +1,4 @@
-"""Tables as text: cells with numbers, an incomplete last line, times of day without a date."""
+"""Parses tables in text: cells with numbers, an incomplete last line, times of day without a date."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATES = (
     "%Y年%m月%d日 %H时%M分%S秒",
     "%Y年%m月%d日 %H:%M:%S",
 )
-"""Times in the locales of America, Europe and East Asia; ISO 8601 needs no format."""
+"""Formats of times in the locales of America, Europe and East Asia. ISO 8601 needs no format."""
 ALLOWED_DATES = (
     "allowed: ISO 8601 (S_TIME_FORMAT=ISO in the recorder's environment), or as locales of America, "
     "Europe and East Asia write it, the same for all times of a file"
@@ -43,17 +43,17 @@ POWERSHELL_DATES = (
     "%d-%m-%Y %H:%M:%S",
     "%Y/%m/%d %H:%M:%S",
 )
-"""The formats of times in PowerShell's American, European and East Asian cultures."""
+"""Formats of times in PowerShell's American, European and East Asian cultures."""
 ALLOWED_POWERSHELL_DATES = (
     "allowed: ISO 8601, or as PowerShell writes it in America (en-US), Europe (de-DE, fr-FR) or East "
     "Asia (ja-JP), the same for all times of a file"
 )
 _NOTHING = frozenset({"", "-", "nan", "-nan"})
-"""Cells that hold no value."""
+"""Cells without a value."""
 
 
 def number(text: str, column: str, line: int) -> float | None:
-    """A cell with a decimal point or comma; None if it is marked as missing."""
+    """Return the number in a cell, with a decimal point or comma; None if it is marked as missing."""
     plain = text.strip()
     if plain.lower() in _NOTHING or numerals.is_none(plain):
         return None
@@ -67,7 +67,10 @@ def number(text: str, column: str, line: int) -> float | None:
 
 
 def csv_cells(text: str, delimiter: str, line: int) -> list[str]:
-    """The cells of one line of a CSV, at least one. Raises ``ForeignFileError`` for an invalid line."""
+    """Return the cells of one line of a CSV, at least one.
+
+    Raises ``ForeignFileError`` for an invalid line.
+    """
     try:
         return next(csv.reader([text.replace("\0", "")], delimiter=delimiter)) or [""]
     except csv.Error as error:
@@ -77,7 +80,7 @@ def csv_cells(text: str, delimiter: str, line: int) -> list[str]:
 
 
 def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[str, str]:
-    """Column -> cell. Raises ``ForeignFileError`` if a row has more or fewer cells than the header."""
+    """Return column -> cell. Raises ``ForeignFileError`` if a row has more or fewer cells than the header."""
     if len(columns) != len(words):
         raise ForeignFileError(
             f"found {len(words)} cells; allowed: {len(columns)}, one for each column of the header "
@@ -88,17 +91,19 @@ def cells(columns: Sequence[str], words: Sequence[str], line: int) -> Mapping[st
 
 
 class LastLine:
-    """Remembers a damaged line: the last line of a file may be incomplete, any other is an error."""
+    """Remembers a damaged line. The last line of a file may be incomplete; any other is an error."""
 
     def __init__(self, facts: FileFacts) -> None:
         self._found = facts
         self._damage: ForeignFileError | None = None
 
     def lines(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-        """(number, text) of each line that is not blank; ``found`` notes it, and an incomplete last line.
+        """Yield number and text of each line that is not blank.
+
+        ``found`` records the line, and an incomplete last line.
 
         Raises:
-            ForeignFileError: a damaged line that is not the last one.
+            ForeignFileError: a line that is not the last one is damaged.
         """
         for line, text in enumerate(lines, 1):
             if not text.strip():
@@ -111,7 +116,7 @@ class LastLine:
             self._found.note("the last line is truncated and was ignored")
 
     def kept(self, samples: Iterable[Sample]) -> Sequence[Sample]:
-        """The samples of the present line; none if it is damaged."""
+        """Yield the samples of the current line; none if it is damaged."""
         try:
             return list(samples)
         except ForeignFileError as error:
@@ -119,16 +124,16 @@ class LastLine:
             return ()
 
     def damaged(self, error: ForeignFileError) -> None:
-        """Mark the present line as damaged."""
+        """Mark the current line as damaged."""
         self._damage = error
 
 
 class DayClock:
-    """UTC seconds of times of day in their order: a time before the last one is on the next day.
+    """Returns UTC seconds of times of day in order. A time before the last one is on the next day.
 
     Args:
-        date: of the first time, as in the file.
-        settings: the zone, if given.
+        date: date of the first time, as in the file.
+        settings: settings with the zone, if given.
         found: receives a note if times were read as UTC.
     """
 
@@ -142,7 +147,7 @@ class DayClock:
         self._last_s: float | None = None
 
     def utc_s(self, clock: str, line: int | None) -> float:
-        """Raises ``ForeignFileError`` for an invalid time of day."""
+        """Return UTC seconds. Raises ``ForeignFileError`` for an invalid time of day."""
         if clock == self._last_clock and self._last_s is not None:
             return self._last_s
         text = f"{self._date} {clock}"
@@ -159,11 +164,11 @@ class DayClock:
 
 
 _SET_BACK = timedelta(hours=2)
-"""A clock is set back by an hour at the end of summer time, and by its time service by less."""
+"""Longest time in seconds by which a clock is set back: an hour at the end of summer time."""
 
 
 def zone_of(settings: Settings, facts: FileFacts) -> tzinfo:
-    """The zone of times without one; ``facts`` gets a note if it is unknown."""
+    """Return the zone of times without one. ``facts`` gets a note if it is unknown."""
     if settings.zone is None:
         facts.zone_assumed = True
         facts.note("its times have no time zone; UTC was assumed: give --zone if that is wrong")

@@ -1,7 +1,7 @@
-"""Times of recorders: their distance, local times as UTC, dates in the formats of cultures.
+"""Handles times of recorders: their distance, local times as UTC, dates in the formats of cultures.
 
-A Performance Monitor log has its offset from UTC once, at its begin. When daylight saving time ends within
-it, one hour occurs twice; when it begins, one hour is missing.
+A Performance Monitor log has its offset from UTC once, at its begin. If daylight saving time ends within it,
+one hour occurs twice; if it begins, one hour is missing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from pinchpoint_collectors.common.legible import ForeignFileError
 from pinchpoint_collectors.imports.record import FileFacts, Settings
 
 GAP = 2.5
-"""Readings that are more usual intervals than this apart have a gap between them."""
+"""Factor of the usual interval. Readings further apart have a gap between them."""
 _LATEST = 15
-"""This number of intervals determines the usual one;"""
+"""Number of intervals that determine the usual one."""
 _FEWEST = 3
-"""with fewer there is none."""
+"""Smallest number of intervals for which there is a usual one."""
 
 
 class ReadingTimes:
-    """The readings of one recorder, in their order.
+    """The readings of one recorder in order.
 
-    A stopped recorder has no values for that time: its next reading covers a moment, or one usual interval.
+    A recorder that was stopped has no values for that time. Its next reading covers a moment, or one usual
+    interval.
     """
 
     def __init__(self) -> None:
@@ -35,14 +36,14 @@ class ReadingTimes:
 
     @property
     def usual_s(self) -> float | None:
-        """Seconds between two readings; None before the second."""
+        """Return the seconds between two readings; None before the second."""
         return median_low(self._steps) if self._steps else None
 
     def covered_s(self, before_s: float, time_s: float) -> float:
-        """Seconds that a value read at ``time_s`` covers: those since ``before_s``, or a usual interval.
+        """Return the seconds that a value read at ``time_s`` covers: since ``before_s``, or a usual interval.
 
         Args:
-            before_s: UTC seconds of the reading before.
+            before_s: UTC seconds of the previous reading.
             time_s: UTC seconds of this reading.
         """
         step_s = time_s - before_s
@@ -64,7 +65,7 @@ class ReadingTimes:
 
 
 def begin_of(settings: Settings, facts: FileFacts) -> datetime:
-    """The begin of a recording without a date: ``--start``, else 1 January 2000, with a note."""
+    """Return the begin of a recording without a date: ``--start``, or else 1 January 2000, with a note."""
     if settings.start_s is None:
         facts.note("it has no date: 1 January 2000 was assumed; give its beginning with --start")
         return datetime(2000, 1, 1, tzinfo=UTC)
@@ -72,14 +73,14 @@ def begin_of(settings: Settings, facts: FileFacts) -> datetime:
 
 
 LEAST_S = 1.0
-"""No tool that prints readings without their times prints them more often."""
+"""Shortest interval in seconds of tools that print readings without their times."""
 
 
 def numbered_s(settings: Settings, facts: FileFacts) -> tuple[float, float]:
-    """(UTC seconds of the first, seconds between two) of readings that have no times.
+    """Return UTC seconds of the first reading, and seconds between two, for readings without times.
 
-    Without ``--every`` they are a second apart, so that nothing seems to last longer than it did; this is
-    noted.
+    Without ``--every`` they are a second apart, so that nothing appears to last longer than it did. A note
+    says so.
     """
     if settings.every_s is None:
         facts.note(
@@ -91,30 +92,32 @@ def numbered_s(settings: Settings, facts: FileFacts) -> tuple[float, float]:
 
 HOUR_S = 3600.0
 SET_S = 60.0
-"""The largest correction by a time service."""
+"""Largest correction by a time service in seconds."""
 NIGHT_ENDS = 5
-"""Clocks change at night: a missing hour that begins later in the day is a gap in the recording."""
+"""Hour before which clocks change. A missing hour that begins later in the day is a gap in the recording."""
 
 
 def zoned_s(local: datetime, zone: tzinfo, last_s: float | None) -> float:
-    """UTC seconds of a local time in its zone; of an hour that occurs twice the first, unless past.
+    """Return UTC seconds of a local time in its zone.
+
+    Of an hour that occurs twice it is the first, unless that has passed.
 
     Args:
-        local: the time, without a zone.
-        zone: its zone.
-        last_s: UTC seconds of the last time; None: this is the first.
+        local: time without a zone.
+        zone: zone of the time.
+        last_s: UTC seconds of the last time; None: this is the first time.
     """
     times = [local.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1)]
     return next((time_s for time_s in times if last_s is None or time_s > last_s), times[0])
 
 
 class LocalClock:
-    """Turns the local times of one recorder, in their order, into UTC seconds.
+    """Converts the local times of one recorder, in order, to UTC seconds.
 
     Args:
-        zone: the recorder's time zone, whose rules apply; None: ``offset_s`` applies at the begin.
+        zone: time zone of the recorder, whose rules apply; None: ``offset_s`` applies at the begin.
         offset_s: seconds to add to a local time for UTC, if no zone is given.
-        pace: the usual distance of the recorder's readings.
+        pace: usual distance of the recorder's readings.
         found: receives clock changes.
     """
 
@@ -128,7 +131,7 @@ class LocalClock:
         self._was_put_back = False
 
     def utc_s(self, local: datetime, line: int) -> float | None:
-        """UTC seconds of the next local time; None for a time that repeats after a clock correction.
+        """Return UTC seconds of the next local time; None for a time that repeats after a clock correction.
 
         Raises:
             ForeignFileError: a time is before the last one, and no clock change explains this.
@@ -173,7 +176,7 @@ class LocalClock:
         return time_s + change_s
 
     def _change_s(self, step_s: float, local: datetime) -> float:
-        """Seconds to add to the offset from here on: 0 without a clock change."""
+        """Return the seconds to add to the offset from here on: 0 without a clock change."""
         usual_s = self._pace.usual_s or HOUR_S / 60
         # Readings an hour apart must not look like an hour that occurs twice.
         near_s = min(max(1.5 * usual_s, 2.0), HOUR_S / 2)
@@ -187,7 +190,7 @@ class LocalClock:
 
 
 _NARROW_SPACE = "\u202f"
-"""Before AM and PM in newer cultures."""
+"""Space before AM and PM in newer cultures."""
 
 
 class Dates:
@@ -201,7 +204,7 @@ class Dates:
     """
 
     def __init__(self, texts: Sequence[str], formats: Sequence[str], facts: FileFacts) -> None:
-        # One time of each day suffices: only days differ.
+        # One time of each day is sufficient, because only days differ.
         days = {text.split()[0]: _plain(text) for text in texts if text.strip()}
         fits = {format_: _fitting(days.values(), format_) for format_ in formats}
         most = max(map(len, fits.values()))
@@ -218,7 +221,7 @@ class Dates:
             )
 
     def read(self, text: str) -> datetime:
-        """A time, with a zone if it has one. Raises ``ValueError`` for another format."""
+        """Return a time, with a zone if it has one. Raises ``ValueError`` for another format."""
         plain = _plain(text)
         if self._format is None:
             return datetime.fromisoformat(plain)
@@ -234,7 +237,7 @@ def _parsed(text: str, format_: str) -> datetime:
 
 
 def _fitting(texts: Iterable[str], format_: str) -> list[datetime]:
-    """The times in this format."""
+    """Return the times in a format."""
     datetimes = []
     for text in texts:
         with contextlib.suppress(ValueError):  # another format: not counted

@@ -1,7 +1,7 @@
-"""Output of ``top -b -d 5``: its summary lines, and tasks that wait for I/O or saturate a core.
+"""Reads output of ``top -b -d 5``: its summary lines, and tasks that wait for I/O or saturate a core.
 
-The first screen covers the time since boot and is left out. Screens have the time of day alone. A task in
-state D waits for I/O; for threads (``-H``) the busiest of each name is one figure.
+The first screen covers the time since boot and is left out. Screens have only the time of day. A task in
+state D waits for I/O. For threads (``-H``) the busiest of each name is one figure.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class _Screen:
     """One screen.
 
     Attributes:
-        clock: the time of the day.
-        line: its first line.
-        cpu: percentages, by the names of sysstat.
-        memory: bytes, by top's names; from the swap line only what concerns memory.
+        clock: time of day.
+        line: number of its first line.
+        cpu: percentages by the names of sysstat.
+        memory: bytes by top's names; of the swap line only what concerns memory.
         running: number of tasks that run or wait for a core.
-        columns: of the list.
+        columns: columns of the list.
         blocked: number of tasks that wait for I/O; None without a task list.
         threads: name -> share of a core of its busiest thread.
     """
@@ -53,17 +53,17 @@ class _Screen:
 
 
 class Top:
-    """Format ``top``."""
+    """Import format ``top``."""
 
     name = "top"
     says = "top's text in batch mode (top -b -d 5 -n 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the first line."""
+        """Return whether the file is recognised by the first line."""
         return _TOP.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         facts.facts("").update(os="Linux")
         day = f"{begin_of(settings, facts):%Y-%m-%d}"
         clock, pace = DayClock(day, settings, facts), ReadingTimes()
@@ -92,7 +92,7 @@ def _screens(lines: Iterable[str], facts: FileFacts) -> Iterator[_Screen]:
                 _add(screen, text.strip(), line)
             except ForeignFileError as error:
                 last.damaged(error)
-    if screen is not None and screen.columns:  # else the screen is incomplete
+    if screen is not None and screen.columns:  # otherwise the screen is incomplete
         yield screen
 
 
@@ -119,7 +119,7 @@ def _add(screen: _Screen, text: str, line: int) -> None:
 
 
 def _figures(row: re.Match[str], line: int) -> Iterator[re.Match[str]]:
-    """The figures of a line with their names. Raises ``ForeignFileError`` for other contents."""
+    """Return the figures of a line with their names. Raises ``ForeignFileError`` for other contents."""
     text = row["figures"].replace("+", " ")
     if rest := _FIGURE.sub("", f"{text} ").strip(" ,."):
         raise ForeignFileError(
@@ -130,7 +130,7 @@ def _figures(row: re.Match[str], line: int) -> Iterator[re.Match[str]]:
 
 
 def _memory(memory: re.Match[str], line: int) -> Mapping[str, float]:
-    """Bytes by name; some memory figures are at the end of the swap line."""
+    """Return bytes by name. Some memory figures are at the end of the swap line."""
     result = {}
     for one in _figures(memory, line):
         value = number(one["value"], one["name"], line)

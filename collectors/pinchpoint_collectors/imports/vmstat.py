@@ -1,7 +1,7 @@
-"""What ``vmstat -t`` prints.
+"""Reads output of ``vmstat -t``.
 
 The first row covers the time since boot and is left out. Disks have only KiB per second, all of them
-together. Available memory is missing: free + cached is used, in KiB (``-S`` changes the unit without a
+together. Available memory is missing, so free + cached is used, in KiB (``-S`` changes the unit without a
 trace).
 """
 
@@ -31,23 +31,23 @@ _FIRST = re.compile(r"[\ufeff\s]*-*procs-*\s.*memory.*swap")
 _TIME = re.compile(r"\s*(?P<figures>.*?)\s+(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _NAMES = {"id": "idle", "wa": "iowait", "st": "steal"}
 LEAST_KIB = 256 * KIB
-"""If free, cached and swap together are less, the unit is not KiB: no server runs Linux with less."""
+"""Smallest sum of free, cached and swap memory. Below it the unit is not KiB, because no server has less."""
 ALL = "all"
-"""The disks together."""
+"""Instance for all disks together."""
 
 
 class Vmstat:
-    """Format ``vmstat``."""
+    """Import format ``vmstat``."""
 
     name = "vmstat"
     says = "vmstat's text (vmstat -t 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Recognised by the line above its names."""
+        """Return whether the begin has the line above vmstat's names."""
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:
-        """One sample per value; see ``Format.read``."""
+        """Yield one sample per value (see ``Format.read``)."""
         rows = _rows(lines, facts)
         facts.facts("").update(os="Linux")
         held = ("free", "buff", "cache", "swpd")
@@ -70,7 +70,7 @@ class Vmstat:
 
 
 def _rows(lines: Iterable[str], facts: FileFacts) -> list[tuple[int, str, Fields]]:
-    """(line, time or "", values) of each row; headers repeat with each screen."""
+    """Yield line, time or "", and values of each row. Headers repeat with each screen."""
     columns: list[str] = []
     rows: list[tuple[int, str, Fields]] = []
     last = LastLine(facts)

@@ -1,1 +1,1 @@
-"""Reads this Linux machine: files, devices and tests; ``proc`` has the parsers."""
+"""Reads this Linux machine: files, devices and tests. ``proc`` has the parsers."""

@@ -12,7 +12,7 @@ from pinchpoint_collectors.value import Value, rate
 
 
 def groups(text: str) -> dict[str, str]:
-    """The group's path by controller (version 1), and under ``""`` the path of version 2's tree."""
+    """Return the path of the group by controller (version 1), and under ``""`` that of version 2's tree."""
     paths = {}
     for line in text.splitlines():
         _number, controllers, path = line.split(":", 2)
@@ -22,13 +22,19 @@ def groups(text: str) -> dict[str, str]:
 
 
 def cap_cores(cpu_max: str) -> float | None:
-    """Cores a group may use, from version 2's ``cpu.max`` (``50000 100000``); None if it is ``max``."""
+    """Return the cores that a group may use, from version 2's ``cpu.max`` (``50000 100000``).
+
+    Returns None for ``max``.
+    """
     quota, _, period = cpu_max.strip().partition(" ")
     return None if quota == "max" else int(quota) / int(period or 100_000)
 
 
 def cap_cores_v1(quota_us: str, period_us: str) -> float | None:
-    """Cores a group may use, from ``cpu.cfs_quota_us`` (-1: None) and ``cpu.cfs_period_us``."""
+    """Return the cores that a group may use, from ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us``.
+
+    Returns None for a quota of -1.
+    """
     return None if int(quota_us) < 0 else int(quota_us) / int(period_us)
 
 
@@ -36,8 +42,8 @@ class Groups:
     """The control groups of processes for one controller, and their directories.
 
     Args:
-        files: of the machine.
-        controller: of version 1, such as ``cpu`` and ``memory``; version 2 has one tree for all.
+        files: files of the machine.
+        controller: controller of version 1, such as ``cpu`` and ``memory``; version 2 has one tree for all.
     """
 
     def __init__(self, files: Facts, controller: str) -> None:
@@ -51,9 +57,9 @@ class Groups:
         self._v2 = next((m for m in mounts if m.file_system == "cgroup2"), None)
 
     def of(self, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
-        """For each group with one of the processes: (version, its directories up to the root).
+        """Return for each group with one of the processes its version, and its directories up to the root.
 
-        The version is 0 if the group is not mounted on this machine. A limit on any of its directories
+        The version is 0 if the group is not mounted on this machine. A limit of any of its directories
         applies.
         """
         for text in {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}:
@@ -67,7 +73,7 @@ class Groups:
 
 
 def _upwards(mount: mountinfo.Mount, group: str) -> list[str]:
-    """The directories of a group and of all groups above it that are mounted on this machine."""
+    """Yield the directories of a group and of all groups above it that are mounted on this machine."""
     path = PurePosixPath(group)
     inside = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()
     top = PurePosixPath(mount.mount_point)
@@ -75,10 +81,10 @@ def _upwards(mount: mountinfo.Mount, group: str) -> list[str]:
 
 
 class CpuCaps:
-    """Looks up CPU caps.
+    """Reads CPU limits of processes.
 
     Args:
-        files: of the machine.
+        files: files of the machine.
     """
 
     def __init__(self, files: Facts = HERE) -> None:
@@ -86,7 +92,7 @@ class CpuCaps:
         self._groups = Groups(files, "cpu")
 
     def cap_cores(self, pids: Iterable[int]) -> float | None:
-        """Largest number of cores for the processes; None if at least one of them has no limit.
+        """Return the largest number of cores for the processes; None if at least one of them has no limit.
 
         Processes in one group share its limit; limits of different groups add up.
         """
@@ -104,25 +110,27 @@ class CpuCaps:
         return cap_cores_v1(quota, period) if quota and period else None
 
     def _cap_v2(self, directory: str) -> float | None:
-        cpu_max = self._files.fact(f"{directory}/cpu.max")  # the root group has none
+        cpu_max = self._files.fact(f"{directory}/cpu.max")  # the root group has no limit
         return cap_cores(cpu_max) if cpu_max else None
 
 
 _UNLIMITED_BYTES = 2**62
-"""Version 1 means "no limit" by the largest number of bytes in whole pages, 2**63 less one page."""
+"""Value by which version 1 means "no limit": the largest number of bytes in whole pages, 2**63 less one
+page."""
 
 
 class GroupMemory(NamedTuple):
-    """A group with a memory limit at one instant; counters are None if the kernel does not keep them.
+    """A group with a memory limit at one time. A counter is None if the kernel does not keep it.
 
     Attributes:
-        cap_bytes: the memory limit.
-        used_bytes: used memory, including file cache.
-        inactive_file_bytes: part of it: file cache not used lately, which the kernel reclaims first.
-        major_faults: page faults that read from a disk.
-        refaults: pages of file cache that were read again soon after they were reclaimed.
-        reclaimed: reclaimed pages.
-        limit_hits: allocations that met the limit, so that memory had to be reclaimed first.
+        cap_bytes: memory limit in bytes.
+        used_bytes: used memory in bytes, including file cache.
+        inactive_file_bytes: part of the used memory: file cache not used lately, which the kernel reclaims
+            first.
+        major_faults: number of page faults that read from a disk.
+        refaults: number of pages of file cache that were read again soon after they were reclaimed.
+        reclaimed: number of reclaimed pages.
+        limit_hits: number of allocations that met the limit, so that memory had to be reclaimed first.
     """
 
     cap_bytes: int
@@ -135,7 +143,7 @@ class GroupMemory(NamedTuple):
 
     @property
     def available_bytes(self) -> int:
-        """Limit - working set; the working set is used memory - inactive file cache.
+        """Return limit - working set. The working set is used memory - inactive file cache.
 
         cAdvisor, and so Kubernetes, defines ``container_memory_working_set_bytes`` in the same way.
         """
@@ -143,7 +151,7 @@ class GroupMemory(NamedTuple):
 
 
 def cap_bytes_v1(limit: str) -> int | None:
-    """Bytes of version 1's ``memory.limit_in_bytes``; None without a limit."""
+    """Return the bytes of version 1's ``memory.limit_in_bytes``; None without a limit."""
     return None if int(limit) >= _UNLIMITED_BYTES else int(limit)
 
 
