@@ -50,14 +50,14 @@ class LinuxHost:
         clock: the clock of its readings' times.
 
     Raises:
-        CollectorError: a disk of farm.yaml does not exist on the host.
+        CollectorError: a disk in farm.yaml does not exist on the host.
     """
 
     def __init__(self, hello: Hello, watches: Sequence[Watch], clock: HostClock) -> None:
         self._hello = hello
         self._watches = tuple(watches)
         self.tiers = RemoteTiers(watches, hello)
-        """The tiers that are only a part of the host."""
+        """Tiers that are only a part of the host."""
         missing = hello.missing
         self._machine = LinuxMachine(
             hello.files,
@@ -71,16 +71,16 @@ class LinuxHost:
 
     @property
     def machine_id(self) -> str | None:
-        """Another after the host was started anew."""
+        """Return an id of the machine that changes when the host is restarted."""
         return machine_id(self._hello.files)
 
     @property
     def fractions(self) -> bool:
-        """Whether the host can be read more often than once a second."""
+        """Return whether the host can be read more often than once a second."""
         return self._hello.fractions
 
     def samples(self, frame: Frame) -> list[Sample]:
-        """The samples of a reading since the last one; the first has only values that need no difference.
+        """Return the samples of a reading. The first reading gives only values that need no difference.
 
         Raises ``CollectorError`` for an invalid reading.
         """
@@ -105,11 +105,11 @@ class LinuxHost:
         return [*result, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
-        """The facts of one host for the inventory; see docs/metrics.md, "Inventory"."""
+        """Return the facts of one host for the inventory (docs/metrics.md, "Inventory")."""
         return {**self._machine.facts(watch), **self._hello.cloud}
 
     def _own(self, sections: Sequence[FileText], time_ns: int, interval_s: float) -> Iterator[Sample]:
-        """CPU time of our processes on the host: the loop and its children, its shell, and sshd's session."""
+        """Return the CPU time of the collector on the host: loop, children, shell, and sshd's session."""
         ours = {one.pid: one for one in (parse(each.text) for each in sections if each.text)}
         before, self._ours_before = self._ours_before, ours
         if before is None:
@@ -120,7 +120,7 @@ class LinuxHost:
 
 
 def _ticks(before: Mapping[int, Process], after: Mapping[int, Process]) -> int:
-    """Ticks of processes, including ended children."""
+    """Return ticks of processes, including ended children."""
     return sum(
         now.own + now.reaped - before[pid].own - before[pid].reaped
         for pid, now in after.items()
@@ -136,11 +136,11 @@ class LoopSession(SshSession):
     """One session with the loop that reads a host.
 
     Args:
-        address: the host.
+        address: ssh address of the host.
         script: the script on the host (``script.script``).
 
     Raises:
-        CollectorError: this machine has no ssh.
+        CollectorError: ssh is not installed on this machine.
     """
 
     def __init__(self, address: Address, script: str) -> None:
@@ -149,7 +149,7 @@ class LoopSession(SshSession):
         self.answers: dict[int, list[str]] = {}
         """Number of a question -> lines of its answer; only complete answers."""
         self.stamps = HostClock()
-        """The clock of the readings' times."""
+        """Clock of the times of readings."""
         self._seconds = HostClock()
         self._answering: dict[int, list[str]] = {}
         super().__init__(address, RECEIVE)
@@ -167,7 +167,7 @@ class LoopSession(SshSession):
         self._link.write(f"t {self._next_question()}\n")
 
     def ask_files(self, patterns: Sequence[str]) -> int:
-        """Ask for the present contents of files, given as shell patterns; return the question's number.
+        """Request the contents of files, given as shell patterns. Return the number of the question.
 
         Each line of the answer begins with the file's path and a colon.
         """
@@ -177,7 +177,7 @@ class LoopSession(SshSession):
 
     @property
     def wall(self) -> HostClock:
-        """The host's clock: the one in the readings' times, if it has nanoseconds."""
+        """Return the clock of the host: the one of the readings' times, if it has nanoseconds."""
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
     def why_ended(self, silent_s: float = 0.0) -> str:
@@ -243,15 +243,15 @@ class LoopSession(SshSession):
 
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0
 _SILENCE_S = 40.0
-"""Time without a request after which the host ends our script, in seconds."""
+"""Seconds without a request after which the host ends the script."""
 _WHOLE = "the host's sleep takes whole seconds only"
 
 
 class SshKind:
-    """The kind ``ssh`` of farm.yaml.
+    """Collector kind ``ssh`` of farm.yaml.
 
-    Options in farm.yaml: those of an ``Address``; ``interval`` (``200ms``: how often the host is read, by
-    default 1s); ``process`` (a name or a list of names: the tier's processes, if the host runs others, too).
+    The options are those of an ``Address``; ``interval`` (``200ms``: interval of readings, by default 1s);
+    ``process`` (a name or a list of names: processes of the tier, if the host also runs others).
     """
 
     name = "ssh"
@@ -259,7 +259,7 @@ class SshKind:
     public = ssh.PUBLIC | {"interval", "process"}
 
     def machine(self, watch: Watch) -> str:
-        """Watches with the same address belong to the same machine."""
+        """Return the address: watches with the same address belong to one machine."""
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(ssh.OPTIONS & watch.options.keys()))
 
     def check_options(self, watch: Watch) -> None:
@@ -289,10 +289,10 @@ class SshCollector(RemoteCollector[LoopSession]):
     """Reads the output of the loop on a host.
 
     Args:
-        watches: the farm's hosts on this machine.
-        address: its address.
+        watches: hosts of the farm on this machine.
+        address: ssh address of the machine.
         interval_s: seconds between two readings.
-        silence_s: the host's loop ends after this time without a request.
+        silence_s: seconds without a request after which the loop on the host ends.
 
     Raises:
         CollectorError: the host is not reachable, or differs from farm.yaml.
@@ -344,7 +344,7 @@ class SshCollector(RemoteCollector[LoopSession]):
             self._interval_s = 1.0
 
     def _first_frame(self, session: LoopSession) -> Frame:
-        """Wait for a first reading, which stays for ``read``, and for the host's time."""
+        """Wait for a first reading, which is kept for ``read``, and for the time of the host."""
         session.wait(time.monotonic() + CONNECT_S, lambda: session.answered and bool(session.frames))
         if not session.frames:
             raise CollectorError(f"{self._address}: it reported what it is, but sent no reading")
@@ -354,7 +354,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         result: list[Sample] = []
         while session.frames:
             samples = self._host.samples(session.frames.popleft())
-            # After a gap the first reading covers no interval: it would be an instant among seconds.
+            # After a gap the first reading covers no interval, so it would be an instant among seconds.
             result += () if self._is_first_reading and self._last_ns is not None else samples
             self._note_gap(samples[0].time_ns)
         return result
@@ -364,7 +364,7 @@ class SshCollector(RemoteCollector[LoopSession]):
         return self._host.tiers.go_on(session)
 
     def _note_gap(self, time_ns: int) -> None:
-        """Report the gap before the reading with this time."""
+        """Report the gap before the reading with a time."""
         before_ns, self._last_ns = self._last_ns, time_ns
         is_first, self._is_first_reading = self._is_first_reading, False
         if before_ns is None:
@@ -377,6 +377,6 @@ class SshCollector(RemoteCollector[LoopSession]):
 
 
 def _named(watch: Watch) -> Watch:
-    """The watch with the processes of farm.yaml alone: ports of this machine do not apply to another one."""
+    """Return the watch with only the processes of farm.yaml, because ports are those of this machine."""
     names = process_names(watch, "ssh")
     return replace(watch, processes=Processes(names=names) if names else None)

@@ -1,1 +1,1 @@
-"""Windows: its performance counters, raw over WinRM or OpenSSH, and formatted by PDH on this machine."""
+"""Reads Windows' performance counters: raw over WinRM or OpenSSH, and formatted by PDH on this machine."""

@@ -1,6 +1,6 @@
-"""The collector ``windows``: a Windows machine without installed software, over WinRM or OpenSSH.
+"""Collector ``windows``: a Windows machine without installed software, over WinRM or OpenSSH.
 
-Its script's lines are read as samples.
+The collector converts the lines of its script to samples.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ from pinchpoint_collectors.windows.stream import Received, ScriptLink, Stream
 from pinchpoint_collectors.windows.tiers import WindowsTiers
 
 FIRST_S = 60.0
-"""Looking through all its classes takes a busy machine this long."""
+"""Time limit of the first reading in seconds: a busy machine needs long to search all its classes."""
 _SILENT_INTERVALS = 5.0
 _SILENT_S = 5.0
 _IDLE_S = 20.0
-"""Where nothing was read for this time (a run that prepares its data), this is no gap: no reading was due."""
+"""Seconds without a reading after which there is no gap, because no reading was due (a run prepares its
+data)."""
 _NS = 1_000_000_000
 
 
 class WindowsCollector:
-    """Readings of one machine as samples of the hosts that are it.
+    """Converts the readings of one machine to samples of its hosts.
 
     Args:
-        watches: the hosts that are this machine.
-        stream: the link to it, open or opening.
-        wanted: what its script was asked for.
-        every_s: seconds between two of its readings.
-        where: how messages name it.
-        sought: host -> which processes are its tier's, of those that say so.
+        watches: hosts of the farm on this machine.
+        stream: link to the machine, open or opening.
+        wanted: classes that the script is asked for.
+        every_s: seconds between two readings.
+        where: name of the machine in messages.
+        sought: host -> processes of its tier, for hosts that name some.
 
     Raises:
-        CollectorError: it cannot be reached, or says nothing.
+        CollectorError: the machine is not reachable, or does not answer.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class WindowsCollector:
             raise
 
     def read(self) -> Sequence[Sample]:
-        """What has come since the reading before, with the machine's own times."""
+        """Return the samples since the last reading, with the machine's own times."""
         now_s = time.monotonic()
         idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
         if not self._reader.measured:
@@ -107,7 +108,7 @@ class WindowsCollector:
         return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The machine as it was when it was connected."""
+        """Return the inventory of the machine at the time of connecting."""
         return self._inventory
 
     def close(self) -> None:
@@ -128,7 +129,7 @@ class WindowsCollector:
         return result
 
     def _until(self, enough: Callable[[], bool], within_s: float) -> list[Sample]:
-        """Take what comes until it is enough. Raises ``CollectorError`` where it is not in time."""
+        """Receive lines until a condition is true. Raises ``CollectorError`` if it is not true in time."""
         samples: list[Sample] = []
         until = time.monotonic() + within_s
         while not enough():
@@ -143,7 +144,10 @@ class WindowsCollector:
         return samples
 
     def _taken(self, taken: Received) -> list[Sample]:
-        """The samples of what has come. Raises ``CollectorError`` where nothing has, and says why."""
+        """Return the samples of received lines.
+
+        Raises ``CollectorError`` with the reason if there are none.
+        """
         self._received_bytes = self._received_bytes[0], taken.received_bytes
         self._cpu_s = self._cpu_s[0], taken.cpu_s
         if taken.lines:
@@ -163,7 +167,7 @@ class WindowsCollector:
         return max(_SILENT_S, _SILENT_INTERVALS * self._every_s)
 
     def _about(self, now_ns: int) -> list[Sample]:
-        """What watching costs here, and how well the machine's clock is known."""
+        """Return the cost of the collector on this machine, and the error of the machine's clock."""
         received, spent = self._received_bytes, self._cpu_s
         self._received_bytes, self._cpu_s = (received[1], received[1]), (spent[1], spent[1])
         interval = 0.0 if self._asked_ns is None else (now_ns - self._asked_ns) / _NS
@@ -177,14 +181,14 @@ class WindowsCollector:
 
 
 class WindowsKind:
-    """The kind ``windows`` of farm.yaml; its options are described in docs/collectors.md."""
+    """Collector kind ``windows`` of farm.yaml. docs/collectors.md describes its options."""
 
     name = KIND
     options = OPTIONS
     public = PUBLIC
 
     def machine(self, watch: Watch) -> str:
-        """Watches of one address are about one machine."""
+        """Return the address: watches of one address belong to one machine."""
         keys = sorted((OPTIONS - {"password", "interval", *OF_TIER}) & watch.options.keys())
         return " ".join(f"{key}={watch.options[key]}" for key in keys)
 
@@ -197,7 +201,7 @@ class WindowsKind:
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Log in, start the script, and wait for its first reading.
 
-        Raises ``CollectorError``: an option is wrong, the machine cannot be reached, or it refuses us.
+        Raises ``CollectorError`` if an option is wrong, or the machine is not reachable or refuses the login.
         """
         first = watches[0]
         where = f"host {first.host!r}, collector {self.name!r}"

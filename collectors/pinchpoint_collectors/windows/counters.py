@@ -1,15 +1,15 @@
-"""Windows performance counters: their metrics, localised names and instances.
+"""Maps Windows performance counters to metrics, with localised names and instances.
 
-All of them stand in ``counters.csv``, names as an English Windows has them: a line for each object, then one
-for each counter. ``index`` is that of Windows' registry (Perflib), the same in every language. Names in other
-languages are those of Windows' own lists (registry, Perflib; ``Get-Counter -ListSet``), of SQL Server those
-of its documentation. A Japanese Windows has the English ones. Of Spanish, Italian and Portuguese only the
-names that are known from real systems are there.
-Counters with ``logs`` are read from logs; no live host is asked for them.
+``counters.csv`` has a line for each object, followed by one for each of its counters, with the names of an
+English Windows. ``index`` is that of Windows' registry (Perflib), which is the same in every language. Names
+in other languages are from Windows' own lists (registry, Perflib; ``Get-Counter -ListSet``), and for SQL
+Server from its documentation. A Japanese Windows has the English names. Of Spanish, Italian and Portuguese
+only names known from real systems are listed. Counters with ``logs`` are read from logs, and not requested
+from live hosts.
 
-Latency is ``Avg. Disk sec/...``, busy 100 - ``% Idle Time`` (never ``% Disk Time``, which counts queued I/O
-too and passes 100), outstanding ``Avg. Disk Queue Length``. ``Processor`` sees one group of 64 processors
-only, and on a Hyper-V host the root partition only. Pages are 4096 bytes on x86 and x64.
+Latency is ``Avg. Disk sec/...``, busy is 100 - ``% Idle Time`` (never ``% Disk Time``, which also counts
+queued I/O and exceeds 100), outstanding is ``Avg. Disk Queue Length``. ``Processor`` covers only one group of
+64 processors, and on a Hyper-V host only the root partition. Pages have 4096 bytes on x86 and x64.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from importlib.resources import files
 TOTAL = "_total"
 HYPERVISOR = "Hyper-V Hypervisor Logical Processor"
 NAMED_INSTANCE = re.compile(r"MSSQL\$([^:]+):", re.IGNORECASE)
-"""What a named instance of SQL Server puts in the place of ``SQLServer:``."""
+"""Pattern of the prefix that a named instance of SQL Server has in place of ``SQLServer:``."""
 _VERSION = re.compile(r" v\d+(\.\d+)+$")
-"""Behind the name of an object of ASP.NET."""
+"""Pattern of the version after the name of an ASP.NET object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A counter that is understood.
+    """A known counter and its metric.
 
     Attributes:
-        metric: ours.
-        scale: ours = theirs x scale + offset.
-        offset: see ``scale``.
-        weight: of a mean of operations, the counter of the same object that counts them.
-        rank: of several counters for one series the lowest is taken.
-        instant: whether it is of the moment of the reading; others are of the time since the one before.
+        metric: name of the metric.
+        scale: factor; the metric is the counter x scale + offset.
+        offset: value added after scaling.
+        weight: for a mean over operations, the counter of the same object that counts them.
+        rank: rank among several counters for one series; the lowest is used.
+        instant: whether the value is that of the time of the reading; others cover the time since the last
+            one.
     """
 
     metric: str
@@ -61,7 +62,7 @@ _OBJECTS = {row["object"]: row for row in _ROWS if not row["counter"]}
 
 
 def _counters() -> Iterator[tuple[str, dict[str, str]]]:
-    """(object, row) of every counter; one that several objects have stands there once."""
+    """Yield object and row of every counter. A counter of several objects is in the file once."""
     for row in _ROWS:
         if row["counter"]:
             yield from ((name, row) for name in row["object"].split(";"))
@@ -82,23 +83,23 @@ _OF_LOGS = {(its, row["counter"]) for its, row in _counters() if row["logs"]}
 LOGGED: Mapping[str, Mapping[str, Counter]] = {
     name: {row["counter"]: _counter(row) for its, row in _counters() if its == name} for name in _OBJECTS
 }
-"""Object -> counter -> what it becomes where a log has it."""
+"""Object -> counter -> metric, for counters in logs."""
 COUNTERS: Mapping[str, Mapping[str, Counter]] = {
     name: kept
     for name, logged in LOGGED.items()
     if (kept := {counter: each for counter, each in logged.items() if (name, counter) not in _OF_LOGS})
 }
-"""Likewise those that a live host is asked for."""
+"""Object -> counter -> metric, for counters that are requested from a live host."""
 INDICES: Mapping[str, int] = {
     row["counter"] or row["object"]: int(row["index"]) for row in _ROWS if row["index"]
 }
-"""Name of an object or counter -> its index in the registry."""
+"""Name of an object or counter -> its indexes in the registry."""
 
 
 _DISKS = ("LogicalDisk", "PhysicalDisk")
 _BALANCER, _ALL_APPLICATIONS = "Hyper-V Dynamic Memory Balancer", "__Total__"
 PARTS = {"Thread": "thread:", "Process": "process:", "Hyper-V Hypervisor Virtual Processor": "vcpu:"}
-"""Objects with a busy time beside the cores -> prefix of the instance's name."""
+"""Objects with a busy time other than cores -> prefix of the instance's name."""
 _WITHOUT_SUM = frozenset(
     {
         *PARTS,
@@ -117,9 +118,11 @@ _GROUPED = re.compile(r"(\d+),(\d+)")
 
 
 def instance_of(name: str, instance: str) -> str | None:
-    """An instance of an object as ours: a whole machine is ``""``, cores are numbers, drives as they are.
+    """Return an instance of an object in Pinchpoint's form.
 
-    None for the sum of all disks, which hides each, and for that of one NUMA node.
+    A whole machine is ``""``, cores are numbers, and drives keep their names.
+
+    Returns None for the sum of all disks, which hides each of them, and for the sum of one NUMA node.
     """
     text = instance.strip()
     total = text.casefold().rpartition("/")[2] in {TOTAL, "_global_"}
@@ -152,11 +155,11 @@ _LOCAL_INSTANCES = {
     "attentes démarrées par seconde": "waits started per second",
     "esperas iniciadas por segundo": "waits started per second",
 }
-"""Instances of the statistics of waits in German, French and Spanish."""
+"""Instances of wait statistics in German, French and Spanish."""
 _SAYS = {"waits in progress": (1.0, True, 0), "cumulative wait time (ms) per second": (0.001, False, 1)}
-"""Instances that count waiting sessions -> scale, whether the value is of the moment, rank.
+"""Instances that count waiting sessions -> scale, whether the value is that of the moment, rank.
 
-Milliseconds that are waited in a second are sessions that wait, by Little's law.
+Milliseconds waited per second are waiting sessions, by Little's law.
 """
 _AS_PARTS = {
     (counter, its): Counter(f"db.{ours}_{name}", scale, rank=1)
@@ -166,7 +169,7 @@ _AS_PARTS = {
         ("waits started per second", "waits_per_s", 1.0),
     )
 }
-"""Instances whose product gives the number of waiting sessions."""
+"""Instances whose product is the number of waiting sessions."""
 _WAITED_FOR = {
     "Page IO latch waits": "Data",
     "Log write waits": "Log",
@@ -177,11 +180,11 @@ _WAITED_FOR = {
     "Network IO waits": "Client",
     "Transaction Delay": "Replica",
 }
-"""Counters of waiting sessions -> what these wait for, as the collector of SQL Server names it."""
+"""Counters of waiting sessions -> their wait, as the collector of SQL Server names it."""
 
 
 def placed(name: str, counter: str, logged: str) -> tuple[Counter, str] | None:
-    """What a counter of an object and instance becomes, and the instance as ours; None: it is not used."""
+    """Return the metric of a counter of an object, and the instance in Pinchpoint's form; None: not used."""
     means, text = LOGGED[name][counter], logged.strip()
     own = "" if name == _BALANCER or text == _ALL_APPLICATIONS else instance_of(name, text)
     if name in PARTS:
@@ -212,16 +215,17 @@ _PER_SECOND = re.compile(r"/(sec|seg|sek|secondo|seconde|segundo|sekunde)\.?$")
 
 
 def folded(name: str) -> str:
-    """A name as it is compared: small letters of ASCII, single spaces, no apostrophe, a second as ``s``.
+    """Return a name for comparison: lower-case ASCII, single spaces, no apostrophe, a second as ``s``.
 
-    A log is written in whatever code page its system had, and accented letters are what differs.
+    Only ASCII letters are converted, because a log is in the code page of its system, which decides on
+    accented letters.
     """
     kept = "".join(letter for letter in name.casefold() if letter.isascii() and letter != "'")
     return _PER_SECOND.sub("/s", " ".join(kept.split()))
 
 
 def _local(row: Mapping[str, str], name: str) -> Iterator[str]:
-    """A name in all languages, the English one last."""
+    """Return a name in all languages, the English one last."""
     for language in _COLUMNS:
         yield from filter(None, row[language].split(";"))
     yield name
@@ -232,7 +236,8 @@ _KNOWN = {
     for name, row in _counters()
     for its, counter in itertools.product(_local(_OBJECTS[name], name), _local(row, row["counter"]))
 }
-"""(object, counter) as compared -> in English. Systems have names of other languages than their own, too."""
+"""(object, counter) for comparison -> the same in English. Systems also have names of other languages than
+their own."""
 _OF_SQL = {
     folded(counter): (name, row["counter"])
     for name, row in _counters()
@@ -240,16 +245,16 @@ _OF_SQL = {
     for counter in _local(row, "")
     if counter
 }
-"""Counters of SQL Server in other languages: what its objects are called there is not known of each."""
+"""Counters of SQL Server in other languages, for which the names of objects are not all known."""
 
 
 def english(name: str, counter: str, names: Mapping[str, frozenset[int]]) -> tuple[str, str] | None:
-    """An object and its counter by their English names; None if they are none of those that are used.
+    """Return the English names of an object and its counter; None if they are not used.
 
     Args:
-        name: of the object, as in the file.
-        counter: likewise.
-        names: of the system's registry, name (``folded``) -> indices; empty if they are not known.
+        name: name of the object as in the file.
+        counter: name of the counter as in the file.
+        names: name (``folded``) -> indexes in the registry of the system; empty if unknown.
     """
     plain = _VERSION.sub("", NAMED_INSTANCE.sub("SQLServer:", name))
     known = _KNOWN.get((folded(plain), folded(counter)))

@@ -1,8 +1,7 @@
 r"""Finds the Windows disk of a farm.yaml entry: drives, mount points, volumes, disks.
 
-``LogicalDisk`` has an instance per volume: its letter (``L:``), else the folder it is mounted at
-(``C:\mnt\log``), else ``HarddiskVolume5``. ``PhysicalDisk`` has one per disk: its number and its letters
-(``1 L: M:``).
+``LogicalDisk`` has an instance per volume: its letter (``L:``), or else its mount folder (``C:\mnt\log``), or
+else ``HarddiskVolume5``. ``PhysicalDisk`` has one per disk: its number and its letters (``1 L: M:``).
 """
 
 from __future__ import annotations
@@ -19,12 +18,15 @@ _NUMBERED = re.compile(r"(\d+)(?:\s|$)")
 _LUN = re.compile(r"\bLUN (\d+)")
 _GIB = 1 << 30
 _SOLID_STATE, _HARD_DISK = 4, 3
-"""``MediaType`` of MSFT_PhysicalDisk."""
+"""Values of ``MediaType`` of MSFT_PhysicalDisk."""
 _UNLETTERED = re.compile(r"HarddiskVolume\d+")
 
 
 def is_watched(instance: str, devices: Collection[str | None]) -> bool:
-    """All but volumes with neither letter nor folder that have no role: Windows starts from them."""
+    """Return whether a volume is watched.
+
+    Volumes without letter, folder and role are not watched: Windows starts from them.
+    """
     return not _UNLETTERED.fullmatch(instance) or instance in devices
 
 
@@ -33,10 +35,10 @@ class WindowsPlace:
     """The device of a disk role.
 
     Attributes:
-        given: as in farm.yaml.
-        device: the instance of ``LogicalDisk`` or ``PhysicalDisk``; None: it was not found.
-        volume: the volume's own name; None if it is not known.
-        mount_point: the letter or folder it is mounted at; None likewise.
+        given: device or path in farm.yaml.
+        device: instance of ``LogicalDisk`` or ``PhysicalDisk``; None: not found.
+        volume: name of the volume; None if unknown.
+        mount_point: letter or mount folder; None if unknown.
         why: why ``device`` is None.
     """
 
@@ -49,18 +51,18 @@ class WindowsPlace:
 
 @dataclass(slots=True)
 class Storage:
-    """What the script's lines say of a machine's storage.
+    """The storage of a machine, from the lines of the script.
 
     Attributes:
         logical: instances of ``LogicalDisk``.
         physical: instances of ``PhysicalDisk``.
-        volumes: volume -> its line.
-        mounts: (folder or letter without the last backslash, volume).
-        disks: number -> its line.
+        volumes: volume -> line of the script.
+        mounts: folder or letter without the last backslash, and volume.
+        disks: number -> line of the script.
         media: number -> ``MediaType``.
-        caches: number -> whether the disk's own write cache is on; None: it does not say.
-        cloud: the lines ``cloud_disk``: the data disks that the cloud gave the machine.
-        below: (letter, folder or volume without the last backslash) -> numbers of the disks it lies on.
+        caches: number -> whether the write cache of the disk is on; None: not reported.
+        cloud: lines ``cloud_disk``: data disks that the cloud attached to the machine.
+        below: letter, folder or volume without the last backslash -> numbers of its disks.
     """
 
     logical: tuple[str, ...] = ()
@@ -74,7 +76,7 @@ class Storage:
     below: dict[str, set[int]] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
-        """One line of the script; those of other kinds say nothing of storage."""
+        """Process one line of the script. Lines of other kinds are ignored."""
         kind = line["kind"]
         if kind == "volume":
             self.volumes[line["volume"]] = line
@@ -94,7 +96,7 @@ class Storage:
             self.below.setdefault(_plain(line["path"]), set()).add(int(line["number"]))
 
     def place(self, given: str) -> WindowsPlace:
-        """Find a disk by its letter, by a folder on it, or by its instance's own name."""
+        """Find a disk by its letter, by a folder on it, or by the name of its instance."""
         named = _same(given, (*self.logical, *self.physical))
         if named is not None and not _LETTER.match(given):
             return WindowsPlace(given, named)
@@ -110,12 +112,12 @@ class Storage:
         return WindowsPlace(given, device, volume, at)
 
     def members(self, logical: str) -> list[str]:
-        """The physical disks that a logical one lies on; empty if that is not known."""
+        """Return the physical disks of a logical one; empty if unknown."""
         numbers = set(self._numbers(logical))
         return [one for one in self.physical if _number(one) in numbers or _has_letter(one, logical)]
 
     def facts(self, device: str) -> dict[str, Any]:
-        """What is known of a device, for the inventory; null is "not known"."""
+        """Return facts about a device for the inventory; null means unknown."""
         if device in self.physical:
             number = _number(device)
             answer = self.disks.get(number) if number is not None else None
@@ -139,7 +141,7 @@ class Storage:
         }
 
     def _cloud(self, line: Line) -> dict[str, Any]:
-        """The type that the cloud calls a disk by: the data disk of its LUN, if that is of its size as well.
+        """Return the type of a disk in the cloud: that of the data disk with its LUN, if the sizes are equal.
 
         The system's own disks have LUNs of another controller.
         """
@@ -157,7 +159,7 @@ class Storage:
             self.mounts.append((mount, volume))
 
     def _volume(self, path: str) -> tuple[str, str | None]:
-        """(what a path lies below, the volume): the longest mount point; the letter where none is known."""
+        """Return the longest mount point above a path and its volume; the letter if none is known."""
         within = [(mount, volume) for mount, volume in self.mounts if _is_within(path, mount)]
         if within:
             return max(within, key=lambda one: len(one[0]))
@@ -184,7 +186,7 @@ def _is_within(path: str, mount: str) -> bool:
 
 
 def _plain(path: str) -> str:
-    """A path as Windows compares it."""
+    """Return a path in the form for comparison on Windows."""
     return path.rstrip("\\").casefold()
 
 
@@ -198,7 +200,7 @@ def _has_letter(physical: str, logical: str) -> bool:
 
 
 def _cache(enabled: bool | None) -> str | None:
-    """In the words of Linux' ``queue/write_cache``."""
+    """Return the write cache in the words of Linux' ``queue/write_cache``."""
     return None if enabled is None else "write back" if enabled else "write through"
 
 

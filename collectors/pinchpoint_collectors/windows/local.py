@@ -1,8 +1,8 @@
-"""Kind ``local`` on Windows: PDH for the counters, the same script as far away for what the machine is.
+"""Collector kind ``local`` on Windows: counters by PDH, facts about the machine by the remote script.
 
-PDH is what the Performance Monitor itself uses; names are the English ones. ``pywin32``'s ``win32pdh`` is
-handed in, so that nothing here needs Windows to be imported. Of disks psutil is no substitute: its times on
-Windows are whole seconds. Processes are psutil's: of these it is exact there.
+PDH is the interface that the Performance Monitor uses, with English names. ``win32pdh`` of ``pywin32`` is
+passed in, so that this module can be imported without Windows. psutil is not used for disks, because its
+times on Windows are whole seconds. It is used for processes, for which it is exact.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from pinchpoint_collectors.windows.script import BOTH_DIRECTIONS, SQL_SERVER, re
 from pinchpoint_collectors.windows.tiers import NOT_OF_A_TIER, PER_S, WindowsTier, plain, with_true_parents
 
 DEFAULT_SQL_INSTANCE = "MSSQLSERVER"
-"""What the registry calls the instance of SQL Server that has no name."""
+"""Name in the registry of SQL Server's instance without a name."""
 
 _PRESENT = "Current Disk Queue Length"
-"""A count that needs no second reading: it reports which disks there are."""
+"""Counter that needs no second reading. It shows which disks exist."""
 ALWAYS = ("LogicalDisk", "PhysicalDisk", "Processor Information", "Memory", "System", "Network Interface")
 """Objects that every Windows has."""
 _INSTANCED = (
@@ -46,31 +46,31 @@ _INSTANCED = (
     "SQLServer:Locks",
     "Search Gatherer Projects - SharePointServerSearch",
 )
-"""Objects that have instances; all of them are read."""
+"""Objects with instances, all of which are read."""
 
 
 class Pdh(Protocol):
-    """What is used of ``win32pdh`` (mhammond.github.io/pywin32/win32pdh.html)."""
+    """The used part of ``win32pdh`` (mhammond.github.io/pywin32/win32pdh.html)."""
 
     PDH_FMT_DOUBLE: int
 
     def OpenQuery(self) -> Any:  # noqa: N802 - pywin32's name
-        """A query."""
+        """Open a query."""
 
     def AddEnglishCounter(self, query: Any, path: str) -> Any:  # noqa: N802 - pywin32's name
-        """A counter of the query; raises pywin32's error if there is none of that path."""
+        """Add a counter to the query. Raises pywin32's error if the path does not exist."""
 
     def CollectQueryData(self, query: Any) -> None:  # noqa: N802 - pywin32's name
         """Read all counters of the query once."""
 
     def GetFormattedCounterValue(self, counter: Any, form: int) -> tuple[int, float]:  # noqa: N802 - likewise
-        """(type, value); raises where two readings are needed and there was one."""
+        """Return type and value. Raises if two readings are needed and there was only one."""
 
     def GetFormattedCounterArray(self, counter: Any, form: int) -> dict[str, float]:  # noqa: N802 - likewise
-        """Instance -> value."""
+        """Return instance -> value."""
 
     def CloseQuery(self, query: Any) -> None:  # noqa: N802 - pywin32's name
-        """Give it back."""
+        """Close the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class _Handle:
     """One counter of the query.
 
     Attributes:
-        object: as the table of counters calls it.
-        counter: PDH's own handle.
-        means: what it becomes.
-        weight: PDH's handle of the rate that a mean is weighted by; None: it is no mean.
-        sql_instance: put before the instance; "" where there is no need to.
+        object: name of the object in the table of counters.
+        counter: PDH's handle.
+        means: metric of the counter.
+        weight: PDH's handle of the rate that weights a mean; None: no mean.
+        sql_instance: prefix of the instance; "" if none is needed.
     """
 
     object: str
@@ -93,12 +93,12 @@ class _Handle:
 
 
 class PdhCounters:
-    """All counters of this machine that are understood.
+    """All known counters of this machine.
 
     Args:
         pdh: ``win32pdh``.
-        error: what it raises (``pywintypes.error``).
-        sql_instances: of SQL Server, as the registry has them.
+        error: exception that it raises (``pywintypes.error``).
+        sql_instances: instances of SQL Server in the registry.
     """
 
     def __init__(self, pdh: Pdh, error: type[Exception], sql_instances: Sequence[str] = ()) -> None:
@@ -106,7 +106,7 @@ class PdhCounters:
         self._error = error
         self._query = pdh.OpenQuery()
         self.missing: list[tuple[str, str]] = []
-        """(metric, why) of what every Windows has, and this one does not."""
+        """Metric and reason for each object that every Windows should have, and this one lacks."""
         self._handles = list(self._add(sql_instances))
         self._present = {
             name: self._counter(name, name, _PRESENT) for name in ("LogicalDisk", "PhysicalDisk")
@@ -114,20 +114,21 @@ class PdhCounters:
         self._seen: dict[int, dict[str, None]] = {}
 
     def collect(self) -> None:
-        """Read everything once. Raises pywin32's error."""
+        """Read all counters once. Raises pywin32's error."""
         self._pdh.CollectQueryData(self._query)
 
     def instances(self, name: str) -> list[str]:
-        """The instances of ``LogicalDisk`` or ``PhysicalDisk`` at the last reading."""
+        """Return the instances of ``LogicalDisk`` or ``PhysicalDisk`` at the last reading."""
         handle = self._present[name]
         result = self._formatted(name, handle) if handle is not None else None
         return [one for one in result or {} if instance_of(name, one) is not None]
 
     def values(self, interval_s: float) -> Iterator[Value]:
-        """What the last two readings say; null where PDH has no value.
+        """Yield values of the last two readings; null if PDH has no value.
 
         Args:
-            interval_s: between them; 0 at the first: then only what needs no difference is reported.
+            interval_s: seconds between the readings; 0 at the first, which gives only values that need no
+                difference.
         """
         for at, handle in enumerate(self._handles):
             result = self._formatted(handle.object, handle.counter) or {}
@@ -140,13 +141,13 @@ class PdhCounters:
                     continue
                 place = f"{handle.sql_instance}/{instance}" if handle.sql_instance else instance
                 shown = result.get(name)
-                if shown is None:  # it was taken away while we watched
+                if shown is None:  # the device was removed meanwhile
                     yield Value(handle.means.metric, place, None)
                 else:
                     yield _value(handle.means, place, shown, (rates or {}).get(name), interval_s)
 
     def close(self) -> None:
-        """Give the query back. Safe to call twice."""
+        """Close the query. A second call does nothing."""
         query, self._query = self._query, None
         if query is not None:
             self._pdh.CloseQuery(query)
@@ -154,7 +155,7 @@ class PdhCounters:
     def _add(self, sql_instances: Sequence[str]) -> Iterator[_Handle]:
         for name, counters in COUNTERS.items():
             if name == "Processor":
-                continue  # one group of 64 processors only
+                continue  # covers one group of 64 processors only
             for instance, shown in _objects(name, sql_instances):
                 yield from self._add_object(name, shown, counters, instance)
 
@@ -178,25 +179,25 @@ class PdhCounters:
             ]
 
     def _counter(self, name: str, shown: str, counter: str) -> Any:
-        """PDH's handle; None if this machine has no such counter."""
+        """Return PDH's handle; None if this machine has no such counter."""
         instances = "(*)" if name in _INSTANCED else ""
         try:
             return self._pdh.AddEnglishCounter(self._query, rf"\{shown}{instances}\{counter}")
-        except self._error:  # no such object or counter here: `missing` names those that should be
+        except self._error:  # no such object or counter here: `missing` lists those that should exist
             return None
 
     def _formatted(self, name: str, handle: Any) -> Mapping[str, float] | None:
-        """Instance -> value; None where PDH has none."""
+        """Return instance -> value; None if PDH has no value."""
         try:
             if name in _INSTANCED:
                 return self._pdh.GetFormattedCounterArray(handle, self._pdh.PDH_FMT_DOUBLE)
             return {"": self._pdh.GetFormattedCounterValue(handle, self._pdh.PDH_FMT_DOUBLE)[1]}
-        except self._error:  # one reading where two are needed, or no instance any more
+        except self._error:  # one reading where two are needed, or the instance has gone
             return None
 
 
 def _objects(name: str, sql_instances: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(what is put before its instances, the object as this machine calls it)."""
+    """Return the prefix of the instances, and the name of the object on this machine."""
     if not name.startswith(SQL_SERVER):
         yield "", name
         return
@@ -211,7 +212,7 @@ def _objects(name: str, sql_instances: Sequence[str]) -> Iterator[tuple[str, str
 def _value(means: Counter, instance: str, shown: float, rate: float | None, interval_s: float) -> Value:
     weight = None if rate is None else max(0.0, rate) * interval_s
     if means.weight and not weight:
-        return Value(means.metric, instance, None, weight)  # of no operation Windows says 0
+        return Value(means.metric, instance, None, weight)  # without operations, Windows reports 0
     return Value(means.metric, instance, max(0.0, shown * means.scale + means.offset), weight)
 
 
@@ -219,12 +220,16 @@ _ASKED = ["pid", "ppid", "name", "create_time", "cpu_times", "num_threads"]
 
 
 def processes_here() -> dict[int, Process]:
-    """Every process that this user may ask for its times, by its id; CPU time and starts in 100 ns."""
+    """Return id -> process, for processes whose times this user may read.
+
+    CPU time and starts are in 100 ns.
+    """
     result = {}
     for one in psutil.process_iter(_ASKED):
         answer = one.info
         times, begun = answer["cpu_times"], answer["create_time"]
-        if times is None or begun is None or not answer["pid"]:  # another's, or the idle one
+        # a process of another user, or the idle process
+        if times is None or begun is None or not answer["pid"]:
             continue
         own = round((times.user + times.system) * PER_S)
         result[one.pid] = Process(
@@ -240,7 +245,7 @@ def processes_here() -> dict[int, Process]:
 
 
 def roots_here(wanted: Processes, there: Mapping[int, Process]) -> list[Process]:
-    """Whom a tier begins with: by id, by the program's name, or by the port that a process listens on."""
+    """Return the root processes of a tier: by id, by program name, or by the port that they listen on."""
     if wanted.pids:
         return [there[pid] for pid in wanted.pids if pid in there]
     if wanted.names:
@@ -255,7 +260,7 @@ def roots_here(wanted: Processes, there: Mapping[int, Process]) -> list[Process]
 
 
 def nothing_runs(tier: str, wanted: Processes) -> NotMeasured:
-    """What is not measured where no process of a tier is there, or its user may not see it."""
+    """Return the reason if no process of a tier exists, or this user may not see it."""
     if wanted.pids:
         sought = f"id {', '.join(map(str, wanted.pids))}"
     elif wanted.names:
@@ -275,7 +280,10 @@ _WHERE = "collector 'local'"
 
 
 def connect(watches: Sequence[Watch]) -> Collector:
-    """Watch this machine. Raises ``CollectorError``: pywin32 is not installed, or a disk is not there."""
+    """Return the collector of this machine.
+
+    Raises ``CollectorError`` without pywin32, or for a missing disk.
+    """
     try:
         pdh = importlib.import_module("win32pdh")
         error = importlib.import_module("pywintypes").error
@@ -290,7 +298,7 @@ def connect(watches: Sequence[Watch]) -> Collector:
 
 
 def ask_machine() -> WindowsMachine:
-    """What this machine is, asked of PowerShell. What cannot be had stands in ``Machine.unknown``."""
+    """Return facts about this machine from PowerShell. ``Machine.unknown`` lists what is not available."""
     machine = WindowsMachine()
     lines = [LOADER, encoded(script()), request((), 0)]
     try:
@@ -318,17 +326,17 @@ def ask_machine() -> WindowsMachine:
 
 
 class LocalWindows:
-    """This machine under the names of all its hosts. See ``record.Collector``.
+    """This machine under the names of all its hosts (see ``record.Collector``).
 
     Args:
-        watches: the hosts that are it.
+        watches: hosts of the farm on this machine.
         pdh: ``win32pdh``.
-        error: what it raises.
-        machine: what the machine is.
-        sql_instances: of SQL Server, as the registry has them.
+        error: exception that it raises.
+        machine: facts about the machine.
+        sql_instances: instances of SQL Server in the registry.
 
     Raises:
-        CollectorError: a disk is not there, or PDH cannot be read.
+        CollectorError: a disk does not exist, or PDH cannot be read.
     """
 
     def __init__(

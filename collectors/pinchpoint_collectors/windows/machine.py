@@ -1,4 +1,4 @@
-"""What a Windows machine is, for the inventory: from the script's first lines and the classes it has."""
+"""Collects facts about a Windows machine for the inventory, from the script's first lines and its classes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _VIRTUAL = (
     ("Nutanix", ""),
     ("oVirt", ""),
 )
-"""Makers and models of virtual machines. That there is a hypervisor says nothing: Windows itself may run on
-its own (Hyper-V's parent, virtualisation-based security)."""
+"""Makers and models of virtual machines. A hypervisor alone is no sign of one, because Windows itself may run
+on its own hypervisor (parent of Hyper-V, virtualisation-based security)."""
 
 NOT_OF_WINDOWS = (
     NotMeasured("cpu.steal_ratio", "", "Windows does not report what its hypervisor keeps from it", None),
@@ -53,14 +53,14 @@ _REMEDIES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(slots=True)
 class WindowsMachine:
-    """A machine as its first lines describe it.
+    """A machine as described by the first lines of the script.
 
     Attributes:
-        said: the line ``host``; empty if that could not be had.
-        storage: its disks.
-        sql_servers: the lines ``sql_server``.
-        cloud: the line ``cloud``; empty if it is no cloud's machine.
-        unknown: what could not be found out -> why.
+        said: line ``host``; empty if it is missing.
+        storage: disks of the machine.
+        sql_servers: lines ``sql_server``.
+        cloud: line ``cloud``; empty if the machine is not in a cloud.
+        unknown: missing fact -> reason.
     """
 
     said: Line = field(default_factory=dict)
@@ -70,7 +70,7 @@ class WindowsMachine:
     unknown: dict[str, str] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
-        """One line of the script."""
+        """Process one line of the script."""
         kind = line["kind"]
         if kind == "host":
             self.said = line
@@ -85,18 +85,18 @@ class WindowsMachine:
 
     @property
     def memory_bytes(self) -> int | None:
-        """What of the memory Windows may use; None if that is not known."""
+        """Return the memory that Windows may use in bytes; None if unknown."""
         kib = self.said.get("memory_kib")
         return int(kib) * _KIB if kib else None
 
     @property
     def cores(self) -> int | None:
-        """The number of logical processors; None if it is not known."""
+        """Return the number of logical processors; None if unknown."""
         cores = self.said.get("cores")
         return int(cores) if cores else None
 
     def facts(self) -> dict[str, Any]:
-        """What is the same for every host that is this machine (docs/metrics.md, "Inventory")."""
+        """Return the facts that are equal for all hosts on this machine (docs/metrics.md, "Inventory")."""
         answer, cores = self.said, self.cores
         paging = answer.get("paging_mib")
         return {
@@ -124,12 +124,12 @@ class WindowsMachine:
     def host(
         self, tier: str, places: Mapping[str, WindowsPlace], watched: Collection[str | None]
     ) -> dict[str, Any]:
-        """The inventory of one host that is this machine, except what is not measured.
+        """Return the inventory of one host, except for metrics that are not measured.
 
         Args:
-            tier: the host's.
-            places: role -> where it lies.
-            watched: volumes on which a role of any host lies.
+            tier: tier of the host.
+            places: role -> device.
+            watched: volumes with a role of any host.
         """
         storage = self.storage
         devices = [*storage.physical, *(one for one in storage.logical if is_watched(one, watched))]
@@ -144,7 +144,7 @@ class WindowsMachine:
         }
 
     def role(self, place: WindowsPlace) -> dict[str, Any]:
-        """A disk role's facts. What Windows counts as a write carries data: flushes are no writes there."""
+        """Return the facts of a disk role. Windows counts only writes with data as writes, and no flushes."""
         volume = self.storage.volumes.get(place.volume or "", {})
         return {
             "given": place.given,
@@ -169,13 +169,13 @@ def not_measured(
     classes: Sequence[CounterClass],
     places: Collection[tuple[str, WindowsPlace]],
 ) -> Iterator[dict[str, Any]]:
-    """Everything this machine does not give, why, and what to do.
+    """Return all metrics that this machine does not provide, with reason and remedy.
 
     Args:
         machine: the machine.
-        wanted: what was requested.
-        classes: what it has of it.
-        places: (role, where it lies) of a host.
+        wanted: classes that were requested.
+        classes: requested classes that the machine has.
+        places: role and device of a host.
     """
     yield from (asdict(one) for one in (*NOT_OF_WINDOWS, *_missing(wanted, classes)))
     for what, why in machine.unknown.items():
@@ -216,10 +216,11 @@ def _missing_of(counted: CounterClass) -> Iterator[NotMeasured]:
 
 
 def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, WindowsPlace]:
-    """Role -> where it lies, of one host.
+    """Return role -> device of one host.
 
     Raises:
-        CollectorError: Windows counts no such disk. Where it counts none at all, that is "not measured".
+        CollectorError: Windows has no counters for the disk. If it counts no disk at all, the disk is not
+            measured.
     """
     places = {role: storage.place(given) for role, given in watch.disks.items()}
     for role, place in places.items():
@@ -232,5 +233,5 @@ def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, Windows
 
 
 def _words(text: Any) -> str | None:
-    """Processors are reported with many blanks."""
+    """Return the name of a processor without repeated spaces."""
     return " ".join(str(text).split()) if text else None

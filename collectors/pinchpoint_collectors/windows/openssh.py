@@ -1,4 +1,4 @@
-"""The script over OpenSSH: the system's own ssh, its configuration, keys and known hosts."""
+"""Runs the script over OpenSSH: the system's ssh with its configuration, keys and known hosts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pinchpoint_collectors.windows.script import script
 from pinchpoint_collectors.windows.stream import Arrived
 
 LOADER = loader("-Listen -Request ([Console]::In.ReadLine())")
-"""What the script is asked stands on the line after it."""
+"""Command that loads the script. The request to the script is on the next line."""
 _WAIT_S = 1.0
 _NO_POWERSHELL = re.compile(r"powershell.*(not found|not recognized)", re.IGNORECASE)
 
 
 class SshLink:
-    """The script in PowerShell, over the system's ssh.
+    """A link to the script in PowerShell over the system's ssh.
 
     Args:
-        address: the machine.
-        request: what the script is asked.
+        address: ssh address of the machine.
+        request: request to the script.
 
     Raises:
-        CollectorError: this machine has no ssh.
+        CollectorError: ssh is not installed on this machine.
     """
 
     def __init__(self, address: ssh.Address, request: str) -> None:
@@ -54,12 +54,12 @@ class SshLink:
         return arriveds
 
     def ask(self) -> None:
-        """Send a line; before the line ``ready`` it is PowerShell that reads it."""
+        """Send a line. Before the line ``ready``, PowerShell would read it."""
         if not self._process.write(f"time {time.time_ns()}\n"):
             raise LinkLost(self._why())
 
     def close(self) -> None:
-        """Close its input, which ends the script and with it the session."""
+        """Close the input of the script, which ends the script and the session."""
         self._process.close()
 
     def _why(self) -> str:

@@ -1,4 +1,4 @@
-"""Options of a Windows host in farm.yaml, checked before a connection is tried."""
+"""Checks the options of a Windows host in farm.yaml before connecting."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ _WINRM = frozenset({"auth", "password", "tls", "ca", "cert_validation", "configu
 _SSH = ssh.OPTIONS - {"address", "user", "port"}
 
 OF_TIER: tuple[What, ...] = ("process", "service", "command_line")
-"""The keys that say which processes are the tier's: one of them is given, or none."""
+"""Keys that select the processes of the tier. At most one of them is given."""
 OPTIONS = (
     frozenset({"address", "transport", "user", "port", "interval", "sql_server", "diskspd", *OF_TIER})
     | _WINRM
     | _SSH
 )
-"""The keys of a ``collect`` entry."""
+"""Keys of a ``collect`` entry."""
 PUBLIC = frozenset(
     {"address", "transport", "user", "port", "interval", "sql_server", "process", "service", "diskspd"}
     | {"auth", "tls", "ca", "cert_validation", "configuration", "identity", "config"}
 )
-"""Options whose values may be shown: a command line may hold a password."""
+"""Options whose values may be shown. A command line may contain a password."""
 
 
 @dataclass(frozen=True, slots=True)
 class WinRm:
-    r"""A machine reached over WinRM.
+    r"""The address and the login of a machine over WinRM.
 
     Attributes:
-        host: its name or address.
-        port: 5986 with TLS, 5985 without, where nothing is said.
-        tls: without, every message is sealed by the login itself (never with ``basic``).
-        auth: one of ``AUTHS``; ``negotiate`` takes Kerberos where it works, else NTLM.
-        user: ``DOMAIN\user`` or ``user@DOMAIN``; None: whoever has a Kerberos ticket here.
-        password: shown nowhere.
-        ca: a file with the authority of the machine's certificate; None: those the system trusts.
-        cert_validation: whether the certificate must be good.
-        configuration: the session configuration; None: PowerShell's own.
+        host: name or address of the machine.
+        port: port; by default 5986 with TLS, 5985 without.
+        tls: whether TLS is used. Without it the login encrypts every message (never with ``basic``).
+        auth: one of ``AUTHS``; ``negotiate`` uses Kerberos if it works, or else NTLM.
+        user: ``DOMAIN\user`` or ``user@DOMAIN``; None: the owner of the Kerberos ticket on this machine.
+        password: password; it is never shown.
+        ca: file with the authority of the machine's certificate; None: those that the system trusts.
+        cert_validation: whether the certificate must be valid.
+        configuration: session configuration; None: that of PowerShell.
     """
 
     host: str
@@ -66,7 +66,7 @@ class WinRm:
 
 
 def transport(options: Mapping[str, Any]) -> WinRm | ssh.Address:
-    """The way to a machine. Raises ``CollectorError`` that names the key, what was found, what is allowed."""
+    """Return the address of a machine. Raises ``CollectorError`` with key, value and allowed values."""
     way = options.get("transport", "winrm")
     if way not in TRANSPORTS:
         raise OptionError("transport", f"found {way!r}; allowed: {' or '.join(TRANSPORTS)}")
@@ -75,23 +75,23 @@ def transport(options: Mapping[str, Any]) -> WinRm | ssh.Address:
         name, other = min(foreign), "ssh" if way == "winrm" else "winrm"
         hint = (
             "; ssh takes keys only, as `identity:` or from its agent" if name == "password" else ""
-        )  # a password would have to stand on a command line
+        )  # a password would be visible on a command line
         raise OptionError(name, f"given with the transport {way}; it is of `transport: {other}`{hint}")
     return _winrm(options) if way == "winrm" else ssh.Address.of(options)
 
 
 def interval_s(options: Mapping[str, Any]) -> float:
-    """Seconds between two readings, 1 where nothing is said. Raises ``CollectorError``."""
+    """Return the seconds between two readings, by default 1. Raises ``CollectorError``."""
     return checked_interval_s(options, _SHORTEST_S, _LONGEST_S)
 
 
 def sql_server(options: Mapping[str, Any]) -> bool:
-    """Whether SQL Server's counters are read as well. Raises ``CollectorError``."""
+    """Return whether SQL Server's counters are also read. Raises ``CollectorError``."""
     return flag(options, "sql_server")
 
 
 def sought(options: Mapping[str, Any]) -> ProcessSelector | None:
-    """Which processes are the tier's; None if nothing is said. Raises ``CollectorError``."""
+    """Return the selection of the tier's processes; None if none is given. Raises ``CollectorError``."""
     given = [what for what in OF_TIER if options.get(what) is not None]
     if not given:
         return None

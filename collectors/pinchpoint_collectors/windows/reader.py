@@ -1,4 +1,4 @@
-"""Converts the output of a machine's script into samples with the machine's own times."""
+"""Converts the output of a machine's script to samples with the machine's own times."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ KIND = "windows"
 _GAP_INTERVALS = 2.5
 _NS = 1_000_000_000
 _STEP_NS = 15_625_000
-"""How far Windows' clock goes on at once, at most: 64 times a second."""
+"""Largest step of Windows' clock in ns: it is updated 64 times a second."""
 _BUSY = "it was too busy to read itself in time; what was read covers all of it"
 _OF_READINGS = ("rows", "failed", "ready", "time")
 
 
 @dataclass(slots=True)
 class _Session:
-    """What is known from one link: a new one begins anew.
+    """The state of one link. A new link starts with a new state.
 
     Attributes:
-        number: of the link.
-        classes: class -> its counters.
-        widths: class -> how many columns its rows have.
-        before: class -> its last rows.
-        read_ns: when the last reading ended, by our clock.
-        reading: its number.
-        cpu_s: what the script had spent by then.
+        number: number of the link.
+        classes: class -> counters.
+        widths: class -> number of columns of its rows.
+        before: class -> last rows.
+        read_ns: end of the last reading in ns by the local clock.
+        reading: number of the last reading.
+        cpu_s: CPU seconds of the script up to then.
     """
 
     number: int
@@ -59,21 +59,21 @@ class _Session:
 
 
 class ScriptReader:
-    """Takes a machine's lines, in the order in which they came.
+    """Processes the lines of a machine in the order of their arrival.
 
     Args:
-        hosts: under which names the samples are reported.
-        wanted: what the script was asked for.
+        hosts: names under which samples are reported.
+        wanted: classes that the script was asked for.
         every_s: seconds between two readings.
-        tiers: those that are only part of the machine.
+        tiers: tiers that are only a part of the machine.
 
     Attributes:
-        machine: what the machine is, as far as it has said.
-        clock: its clock.
-        devices: volumes without a letter or folder on which a role lies, and any others.
-        measured: whether there were two whole readings over one link.
-        incidents: what happened and was not taken yet.
-        lost: why the last link was lost; "" where none was, or the reason is not known.
+        machine: facts about the machine, as far as reported.
+        clock: clock of the machine.
+        devices: watched devices: volumes without letter or folder only if they have a role, and all others.
+        measured: whether there were two complete readings over one link.
+        incidents: events that were not taken yet.
+        lost: why the last link was lost; "" if none was lost, or the reason is unknown.
     """
 
     def __init__(
@@ -100,18 +100,18 @@ class ScriptReader:
 
     @property
     def has_read(self) -> bool:
-        """Whether there was a whole reading over this link."""
+        """Return whether there was a complete reading over this link."""
         return self._session.reading > 0
 
     @property
     def classes(self) -> list[CounterClass]:
-        """What this machine has of what it was asked for."""
+        """Return the requested classes that this machine has."""
         return list(self._session.classes.values())
 
     def samples(self, lines: Sequence[tuple[int, Arrived]]) -> list[Sample]:
-        """What lines say, each with the number of its link.
+        """Return the samples in lines, each with the number of its link.
 
-        They are held back until the machine's clock is known, as they have its times.
+        Samples are held back until the offset of the machine's clock is known, because they have its times.
         """
         for _, arrived in lines:
             if arrived.line["kind"] == "time":
@@ -163,15 +163,15 @@ class ScriptReader:
         if before is not None:
             steady_s = interval_s(before, after)
             passed_s = (after.utc - before.utc) / 1e7 if steady_s is None else steady_s
-        if passed_s < 0:  # the machine was restarted: what was before is of no use
+        if passed_s < 0:  # the machine was restarted, so the last rows are of no use
             before, passed_s = None, 0.0
         if before is None and self._reported_ns is not None:
-            return []  # the first after a gap covers no time: it would stand for an instant among seconds
+            return []  # the first reading after a gap covers no time, and would be an instant among seconds
         result = values(counted, before, after, only_instance=self._only())
         return self._fanned(after.utc, passed_s, result)
 
     def _of_tiers(self, line: Line) -> list[Sample]:
-        """What a line about processes says of the tiers; nothing where it covers no time after a gap."""
+        """Yield samples of tiers from a line about processes; none if the line covers no time after a gap."""
         result, interval_s, begins = self._tiers.take(line, self.machine.cores)
         if begins and self._reported_ns is not None:
             return []
@@ -180,7 +180,7 @@ class ScriptReader:
         return [Sample(time_ns, covered_s, host, *value) for host, value in result]
 
     def _reading(self, line: Line) -> list[Sample]:
-        """The end of a reading: what it cost there, and whether others should have come before it."""
+        """Process the end of a reading: its cost on the machine, and whether earlier readings are missing."""
         session, now_ns = self._session, self._ours(int(line["utc"]))
         spent_s = float(line["cpu_s"])
         cost_s = None if session.cpu_s is None else spent_s - session.cpu_s
@@ -206,7 +206,10 @@ class ScriptReader:
         self.incidents.append(Incident.gap(self._reported_ns, now_ns, missed, self._every_s, why))
 
     def _observe(self, asked_ns: int, stamp: int, received_ns: int) -> None:
-        """The machine's time at some moment of its clock's step: half of it widens what we know."""
+        """Record the time of the machine.
+
+        It is at some point of its clock's step, so half a step adds to the error.
+        """
         half_ns = _STEP_NS // 2
         self.clock.observe(asked_ns - half_ns, unix_ns(stamp) + half_ns, received_ns + half_ns)
         offset_s, error_s = self.clock.offset_ns / _NS, self.clock.error_ns / _NS
@@ -219,7 +222,7 @@ class ScriptReader:
         return self.clock.to_ours(unix_ns(stamp) + _STEP_NS // 2)
 
     def _fanned(self, stamp: int, passed_s: float, found: Iterable[Value]) -> list[Sample]:
-        """Under the names of all hosts that are this machine."""
+        """Yield samples under the names of all hosts on this machine."""
         time_ns = self._ours(stamp)
         return [
             Sample(time_ns, passed_s, host, *value)
@@ -229,7 +232,7 @@ class ScriptReader:
         ]
 
     def _only(self) -> bool:
-        """Whether there is one instance of SQL Server at most."""
+        """Return whether there is at most one instance of SQL Server."""
         result = {one.sql_instance for one in self._session.classes.values()} - {None}
         return len(result) <= 1
 

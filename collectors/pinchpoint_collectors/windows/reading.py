@@ -1,4 +1,4 @@
-"""Parses counter lines: classes with their types, and two readings as values.
+"""Parses lines with counters: classes with their types, and values from two readings.
 
 There is one formula per counter type; of which type a counter is, Windows says itself (the qualifier
 ``CounterType`` of its property in the CIM class). Types, formulas and symbols are those of winperf.h and of
@@ -28,16 +28,16 @@ from pinchpoint_collectors.windows.counters import Counter, instance_of
 from pinchpoint_collectors.windows.script import CounterObject, chosen, sql_instance
 
 _LARGE = 0x100
-"""The bit of a type that says 64 bits (PERF_SIZE_LARGE of winperf.h)."""
+"""Bit of a type that means 64 bits (PERF_SIZE_LARGE of winperf.h)."""
 _DWORD = 2**32
 
 
 class Raw(NamedTuple):
-    """One counter as it was read.
+    """The raw values of one counter.
 
     Attributes:
-        value: the counter itself.
-        base: what its type divides by (``NAME_Base``); None if it has none.
+        value: value of the counter.
+        base: divisor of the type (``NAME_Base``); None if it has none.
         perf_time: Timestamp_PerfTime, in ticks.
         sys_time: Timestamp_Sys100NS, in 100 ns.
         perf_per_s: Frequency_PerfTime, ticks per second.
@@ -51,11 +51,11 @@ class Raw(NamedTuple):
 
 
 class Formatted(NamedTuple):
-    """What the Performance Monitor would show, in its units (percentages go to 100); None: not known.
+    """The value that the Performance Monitor would show, in its units (percentages up to 100); None: unknown.
 
     Attributes:
-        value: the figure.
-        weight: of a mean of operations, how many there were; None if it is none.
+        value: value.
+        weight: number of operations of a mean; None if it is no mean.
     """
 
     value: float | None
@@ -67,11 +67,11 @@ class CounterType:
     """One type of counter.
 
     Attributes:
-        name: as in winperf.h.
-        number: likewise.
-        cook: the formula; (before, now, whether the counter has 64 bits). Not asked where ``before`` is
+        name: name in winperf.h.
+        number: number in winperf.h.
+        cook: formula of (before, now, whether the counter has 64 bits). It is not called if ``before`` is
             needed and missing.
-        difference: whether it needs a reading before: the counter only ever grows.
+        difference: whether it needs a previous reading, because the counter only grows.
     """
 
     name: str
@@ -81,23 +81,26 @@ class CounterType:
 
     @property
     def large(self) -> bool:
-        """Whether the counter has 64 bits; one of 32 bits wraps, and soon."""
+        """Return whether the counter has 64 bits. One of 32 bits wraps after a short time."""
         return bool(self.number & _LARGE)
 
 
 def grown(before: int, now: int, *, large: bool) -> int | None:
-    """How much a counter grew: one of 64 bits that went back was reset (None), one of 32 bits wrapped."""
+    """Return the growth of a counter.
+
+    A counter of 64 bits that fell was reset (None); one of 32 bits wrapped.
+    """
     return growth(before, now) if large else (now - before) % _DWORD
 
 
 def _rate(old: Raw, new: Raw, large: bool) -> Formatted:
-    """(X1 - X0) / ((D1 - D0) / F)."""
+    """Return (X1 - X0) / ((D1 - D0) / F)."""
     count, ticks = grown(old.value, new.value, large=large), new.perf_time - old.perf_time
     return Formatted(None if count is None or ticks <= 0 else count / (ticks / new.perf_per_s))
 
 
 def _average_timer(old: Raw, new: Raw, large: bool) -> Formatted:
-    """((X1 - X0) / F) / (B1 - B0): seconds per operation; the base counts in 32 bits."""
+    """Return ((X1 - X0) / F) / (B1 - B0): seconds per operation. The base counts in 32 bits."""
     spent, operations = grown(old.value, new.value, large=large), _operations(old, new)
     if spent is None or operations is None:
         return Formatted(None)
@@ -109,43 +112,43 @@ def _operations(old: Raw, new: Raw) -> int | None:
 
 
 def _timer_100ns(old: Raw, new: Raw, large: bool) -> Formatted:
-    """100 (X1 - X0) / (D1 - D0), both in 100 ns."""
+    """Return 100 (X1 - X0) / (D1 - D0), both in 100 ns."""
     spent, passed = grown(old.value, new.value, large=large), new.sys_time - old.sys_time
     return Formatted(None if spent is None or passed <= 0 else 100 * spent / passed)
 
 
 def _timer_100ns_inverse(old: Raw, new: Raw, large: bool) -> Formatted:
-    """100 (1 - (X1 - X0) / (D1 - D0)): the counter is the time in which there was nothing to do."""
+    """Return 100 (1 - (X1 - X0) / (D1 - D0)), because the counter is the idle time."""
     idle = _timer_100ns(old, new, large).value
     return Formatted(None if idle is None else 100 - idle)
 
 
 def _precision_timer(old: Raw, new: Raw, large: bool) -> Formatted:
-    """100 (X1 - X0) / (B1 - B0): the time stamp was taken with the counter, and comes as its base."""
+    """Return 100 (X1 - X0) / (B1 - B0). The base is the time stamp that was taken with the counter."""
     spent = grown(old.value, new.value, large=large)
     passed = None if old.base is None or new.base is None else new.base - old.base
     return Formatted(None if spent is None or passed is None or passed <= 0 else 100 * spent / passed)
 
 
 def _queue_100ns(old: Raw, new: Raw, large: bool) -> Formatted:
-    """(X1 - X0) / (D1 - D0), both in 100 ns: how many waited or were served, on average."""
+    """Return (X1 - X0) / (D1 - D0), both in 100 ns: the mean number of waiting or served requests."""
     share = _timer_100ns(old, new, large).value
     return Formatted(None if share is None else share / 100)
 
 
 def _queue(old: Raw, new: Raw, large: bool) -> Formatted:
-    """(X1 - X0) / (D1 - D0), both in ticks of the performance counter."""
+    """Return (X1 - X0) / (D1 - D0), both in ticks of the performance counter."""
     spent, ticks = grown(old.value, new.value, large=large), new.perf_time - old.perf_time
     return Formatted(None if spent is None or ticks <= 0 else spent / ticks)
 
 
 def _now(_: Raw, new: Raw, __: bool) -> Formatted:
-    """X1: the count at this moment."""
+    """Return X1: the current count."""
     return Formatted(float(new.value))
 
 
 def _share_now(_: Raw, new: Raw, __: bool) -> Formatted:
-    """100 X1 / B1; of nothing no share is known."""
+    """Return 100 X1 / B1; None if the base is 0."""
     return Formatted(100 * new.value / new.base if new.base else None)
 
 
@@ -166,17 +169,17 @@ _TYPES = (
 )
 
 TYPES: Mapping[int, CounterType] = {one.number: one for one in _TYPES}
-"""The types that are understood, by their number."""
+"""Number of a type -> the type, for all known types."""
 
 
 _STAMPS = 3
-"""Timestamp_PerfTime, Timestamp_Sys100NS, Frequency_PerfTime: the first cells after the name."""
+"""First cells after the name: Timestamp_PerfTime, Timestamp_Sys100NS, Frequency_PerfTime."""
 
 
 class Row(NamedTuple):
-    """One instance at one moment; the stamps are those of ``Raw``, ``cells`` are in the class's order.
+    """One instance at one time. The stamps are those of ``Raw``, and ``cells`` are in the order of the class.
 
-    A stamp that was not given is 0: no difference is reported then.
+    A stamp that was not given is 0. No difference is reported then.
     """
 
     perf_time: int
@@ -186,11 +189,11 @@ class Row(NamedTuple):
 
 
 class ClassRows(NamedTuple):
-    """One class at one moment.
+    """One class at one time.
 
     Attributes:
-        utc: when it was read, 100 ns since 1601 by the machine's clock.
-        by_name: instance -> what it had; ``""`` is the only one of a class without instances.
+        utc: time of the reading in 100 ns since 1601, by the clock of the machine.
+        by_name: instance -> row; ``""`` is the only instance of a class without instances.
     """
 
     utc: int
@@ -198,7 +201,7 @@ class ClassRows(NamedTuple):
 
 
 class PropertyColumn(NamedTuple):
-    """Where a property is, and how it is to be read."""
+    """Position of a property in a row, and its type."""
 
     at: int
     base_at: int | None
@@ -207,15 +210,15 @@ class PropertyColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CounterClass:
-    """One class of a machine.
+    """One class of counters of a machine.
 
     Attributes:
-        name: without ``Win32_PerfRawData_``.
-        wanted: what it was asked for.
-        counters: its counters and what they become.
-        errors: its totals of errors.
-        sql_instance: the instance of SQL Server it is of (``""``: the default one); None: of none.
-        unknown: properties whose type is none that is understood -> the type's number, as it was reported.
+        name: name without ``Win32_PerfRawData_``.
+        wanted: object that was requested.
+        counters: counters and their metrics.
+        errors: totals of errors.
+        sql_instance: instance of SQL Server (``""``: the default one); None: not of SQL Server.
+        unknown: property with an unknown type -> number of the type, as reported.
     """
 
     name: str
@@ -226,7 +229,7 @@ class CounterClass:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def raw(self, row: Row, column: PropertyColumn) -> Raw | None:
-        """A counter of an instance; None if the machine gave nothing for it."""
+        """Return a counter of an instance; None if the machine gave no value."""
         value = row.cells[column.at]
         if value is None:
             return None
@@ -235,10 +238,10 @@ class CounterClass:
 
 
 def class_of(line: Line, wanted: Sequence[CounterObject]) -> CounterClass | None:
-    """The class that a line ``class`` describes; None if its name only looks like one that was asked for.
+    """Return the class in a line ``class``; None if only its name looks like a requested one.
 
     Raises:
-        CollectorError: the line is none the script writes.
+        CollectorError: the script does not write such a line.
     """
     try:
         name = str(line["class"])
@@ -273,14 +276,14 @@ def class_of(line: Line, wanted: Sequence[CounterObject]) -> CounterClass | None
 
 
 def rows_of(line: Line, width: int) -> ClassRows:
-    """What a line ``rows`` holds.
+    """Return the content of a line ``rows``.
 
     Args:
-        line: the line.
-        width: how many columns its class has.
+        line: line of the script.
+        width: number of columns of the class.
 
     Raises:
-        CollectorError: the line is none the script writes.
+        CollectorError: the script does not write such a line.
     """
     try:
         result = {str(row[0]): _row(row, width) for row in line["rows"]}
@@ -305,14 +308,14 @@ def _unknown_line(line: Line) -> CollectorError:
 
 
 TUNNELS = re.compile(r"isatap\.|Teredo |6to4 |Microsoft 6To4|Microsoft IP-HTTPS", re.IGNORECASE)
-"""Pseudo interfaces whose packets go over another one as well."""
+"""Pseudo interfaces whose packets also pass another interface."""
 _LATENCIES = ("disk.read_latency_s", "disk.write_latency_s")
 
 
 def interval_s(before: ClassRows, after: ClassRows) -> float | None:
-    """Seconds between two readings by the machine's steady clock; None if they share no instance.
+    """Return the seconds between two readings by the machine's steady clock; None without a common instance.
 
-    0 or less where that clock was begun anew: the machine was restarted.
+    The result is 0 or less if that clock was reset, because the machine was restarted.
     """
     for name, row in after.by_name.items():
         old = before.by_name.get(name)
@@ -324,14 +327,14 @@ def interval_s(before: ClassRows, after: ClassRows) -> float | None:
 def values(
     counted: CounterClass, before: ClassRows | None, after: ClassRows, *, only_instance: bool = True
 ) -> Iterator[Value]:
-    """The values of a class.
+    """Yield the values of a class.
 
     Args:
-        counted: the class.
-        before: the reading before; None at the first: then only what needs no difference is reported.
+        counted: class.
+        before: previous reading; None at the first, which gives only values that need no difference.
         after: this reading.
-        only_instance: whether the machine has no other instance of SQL Server; where it has, all but the
-            default one put their name before their databases'.
+        only_instance: whether the machine has no other instance of SQL Server. Otherwise the names of
+            databases get the instance's name as a prefix, except for the default instance.
     """
     old_rows = before.by_name if before else {}
     for name in dict.fromkeys([*after.by_name, *old_rows]):
@@ -339,7 +342,7 @@ def values(
         if instance is None:
             continue
         old, new = old_rows.get(name), after.by_name.get(name)
-        if new is None:  # it was taken away while we watched
+        if new is None:  # the device was removed meanwhile
             yield from (Value(means.metric, instance, None) for _, means in counted.counters)
             if counted.errors:
                 yield Value("net.errors_per_s", instance, None)
@@ -350,13 +353,13 @@ def values(
 def not_read(
     counted: CounterClass, before: ClassRows | None, *, only_instance: bool = True
 ) -> Iterator[Value]:
-    """Nulls for a class that could not be read this time, for what it had before."""
+    """Yield nulls for a class that could not be read this time, for the instances it had before."""
     if before is not None:
         yield from values(counted, before, ClassRows(before.utc, {}), only_instance=only_instance)
 
 
 def with_ratio(value: Iterable[Value], memory_bytes: int | None) -> Iterator[Value]:
-    """The same, and what is available of a memory of that size as a ratio."""
+    """Yield the same values, and available memory also as a ratio of the memory size."""
     for one in value:
         yield one
         if one.metric == "mem.available_bytes" and memory_bytes:
@@ -395,13 +398,19 @@ def _cooked(
 
 
 def _value(means: Counter, cooked: Formatted, instance: str) -> Value:
-    """In base units. Below 0 is what clocks make of 0: an idle time may pass the time there was."""
+    """Return a value in base units.
+
+    A value below 0 is a 0 with clock errors: an idle time may exceed the elapsed time.
+    """
     shown = None if cooked.value is None else max(0.0, cooked.value * means.scale + means.offset)
     return Value(means.metric, instance, shown, cooked.weight)
 
 
 def _was_reset(counted: CounterClass, old: Row, new: Row) -> bool:
-    """Whether a counter of 64 bits went back: then those of 32 bits did not wrap, but began anew as well."""
+    """Return whether a counter of 64 bits fell.
+
+    Counters of 32 bits did not wrap then, but were also reset.
+    """
     for column, _ in counted.counters:
         if column.type.large and column.type.difference:
             before, now = old.cells[column.at], new.cells[column.at]
@@ -411,14 +420,14 @@ def _was_reset(counted: CounterClass, old: Row, new: Row) -> bool:
 
 
 def _wrapped_twice(outstanding: Value | None, old: Row, new: Row) -> bool:
-    """Whether the time spent in I/O may have passed the 32 bits of its counter: 429 s at 10 MHz."""
+    """Return whether the time spent in I/O may have exceeded the 32 bits of its counter: 429 s at 10 MHz."""
     if outstanding is None or outstanding.value is None:
         return False
     return outstanding.value * (new.perf_time - old.perf_time) >= _DWORD
 
 
 def _errors(counted: CounterClass, instance: str, old: Row, new: Row) -> Value:
-    """Errors of both directions per second, from their totals."""
+    """Return errors of both directions per second, from their totals."""
     pairs = [(old.cells[column.at], new.cells[column.at]) for column in counted.errors]
     passed_s = (new.perf_time - old.perf_time) / new.perf_per_s
     total = _sum([None if a is None or b is None or b < a else b - a for a, b in pairs])
@@ -431,7 +440,7 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 
 
 def _instance(counted: CounterClass, name: str, *, only_instance: bool) -> str | None:
-    """Ours of an instance of theirs; None if it is left out."""
+    """Return an instance in Pinchpoint's form; None if it is left out."""
     instance = instance_of(counted.wanted.object, name)
     if instance is None or (counted.wanted.object == "Network Interface" and TUNNELS.match(instance)):
         return None

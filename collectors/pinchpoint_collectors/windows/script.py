@@ -1,8 +1,8 @@
-r"""The script that is sent to a Windows machine, what it is asked for, and the lines it answers with.
+r"""Builds the script for a Windows machine and the request to it, and defines the lines of its output.
 
-It reads CIM classes. The counters and what each becomes are those of ``counters.csv``. A counter's name as a
-property is recognised by a rule: ``\LogicalDisk(L:)\Avg. Disk sec/Write`` is ``AvgDisksecPerWrite`` of
-``Win32_PerfRawData_PerfDisk_LogicalDisk``, whatever the language of the system.
+The script reads CIM classes. Counters and their metrics are those of ``counters.csv``. A rule derives the
+property of a counter from its name: ``\LogicalDisk(L:)\Avg. Disk sec/Write`` is ``AvgDisksecPerWrite`` of
+``Win32_PerfRawData_PerfDisk_LogicalDisk``, in every language of the system.
 """
 
 from __future__ import annotations
@@ -28,31 +28,34 @@ _SERVICES: Mapping[str, str] = {
     "System": "PerfOS",
     "Network Interface": "Tcpip",
 }
-"""Object -> the service that provides it: the middle of the class's name."""
+"""Object -> service that provides it, which is the middle of the class's name."""
 SQL_SERVER = "SQLServer:"
 BOTH_DIRECTIONS = ("disk.transfers_per_s", "disk.transfer_latency_s")
-"""Metrics that are left out where reads and writes are measured apart."""
+"""Metrics that are left out if reads and writes are measured separately."""
 ERRORS: Mapping[str, tuple[str, ...]] = {
     "Network Interface": ("Packets Received Errors", "Packets Outbound Errors")
 }
-"""Totals that become a rate here: the Performance Monitor shows them as they are."""
+"""Totals that are converted to a rate here. The Performance Monitor shows them unchanged."""
 _SPELT = {"%": "Percent", "/": "Per", "#": "Number"}
 
 
 def property_name(counter: str) -> str:
-    """A counter or object as WMI spells it: signs that are words are written out, all others left away."""
+    """Return a counter or object in WMI's spelling.
+
+    Signs that are words are written out, and all others are removed.
+    """
     spelt = "".join(_SPELT.get(letter, letter) for letter in counter)
     return re.sub(r"[^A-Za-z0-9_]", "", spelt)
 
 
 @dataclass(frozen=True, slots=True)
 class CounterObject:
-    """One object whose counters are asked for.
+    """One object whose counters are requested.
 
     Attributes:
-        object: as the Performance Monitor calls it, in English.
-        pattern: of the class's name without ``PREFIX``; ``*`` stands for anything.
-        counters: property -> what it becomes.
+        object: English name in the Performance Monitor.
+        pattern: pattern of the class's name without ``PREFIX``; ``*`` matches anything.
+        counters: property -> metric.
         errors: properties that are totals of errors.
         needed: whether every Windows has it.
     """
@@ -65,10 +68,10 @@ class CounterObject:
 
 
 def wanted(*, sql_server: bool = True) -> tuple[CounterObject, ...]:
-    """Every object that is understood, ``Processor`` aside: it sees one group of 64 processors only.
+    """Return every known object except ``Processor``, which covers only one group of 64 processors.
 
     Args:
-        sql_server: whether SQL Server's are among them.
+        sql_server: whether the objects of SQL Server are included.
     """
     return tuple(one for one in _wanted() if sql_server or not one.object.startswith(SQL_SERVER))
 
@@ -87,7 +90,7 @@ def _wanted() -> Iterator[CounterObject]:
 
 
 def _pattern(name: str) -> str:
-    """A pattern of class names: SQL Server's contain the instance, the gatherer's the product version."""
+    """Return a pattern of class names. SQL Server's contain the instance, and the gatherer's the version."""
     if name in _SERVICES:
         return f"{_SERVICES[name]}_{property_name(name)}"
     if name.startswith(SQL_SERVER):
@@ -96,7 +99,7 @@ def _pattern(name: str) -> str:
 
 
 def sql_instance(wanted_: CounterObject, value: str) -> str | None:
-    """Which instance of SQL Server a class is of: ``""`` is the default one; None: it is none's.
+    """Return the instance of SQL Server of a class: ``""`` is the default one; None: not of SQL Server.
 
     ``MSSQLSERVER_SQLServerLocks`` is of the default instance, ``MSSQLPROD_MSSQLPRODLocks`` of ``PROD``.
     """
@@ -110,11 +113,11 @@ def sql_instance(wanted_: CounterObject, value: str) -> str | None:
 
 
 def chosen(wanted_: CounterObject, present: Mapping[str, int]) -> dict[str, Counter]:
-    """For each metric, the counter of lowest rank among those that the class has.
+    """Return for each metric the counter with the lowest rank among those that the class has.
 
     Args:
         wanted_: what was requested.
-        present: the properties the class has -> their types.
+        present: property of the class -> type.
     """
     best: dict[str, tuple[str, Counter]] = {}
     for name, means in wanted_.counters.items():
@@ -124,20 +127,20 @@ def chosen(wanted_: CounterObject, present: Mapping[str, int]) -> dict[str, Coun
 
 
 PATTERN = "PerfProc_Process"
-"""The class of processes, without its prefix."""
+"""Pattern of the class of processes, without its prefix."""
 PROPERTIES = ("IDProcess", "CreatingProcessID", "ElapsedTime", "PercentProcessorTime", "ThreadCount")
-"""The properties of a process that are read."""
+"""Properties of a process that are read."""
 
 What = Literal["process", "service", "command_line"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSelector:
-    """Which processes a tier begins with.
+    """Selects the root processes of a tier.
 
     Attributes:
-        what: what they are known by: the name of their program, a service's name, or a part of the command
-            line. Windows compares none of these by case.
+        what: kind of the texts: name of a program, name of a service, or part of the command line. Windows
+            ignores letter case in all of them.
         texts: one or more of them.
     """
 
@@ -150,27 +153,27 @@ class ProcessSelector:
 
 SCRIPT = "counters.ps1"
 LEASE_S = 60
-"""A script that hears nothing for so long takes its link for lost, and ends."""
+"""Seconds without a request after which the script considers the link lost, and ends."""
 
 _EPOCH_100NS = 116_444_736_000_000_000
-"""1970 in FILETIME, 100 ns since 1601 (learn.microsoft.com/windows/win32/sysinfo/file-times)."""
+"""Time 1970 in FILETIME, 100 ns since 1601 (learn.microsoft.com/windows/win32/sysinfo/file-times)."""
 
 
 @cache
 def script() -> str:
-    """The text of the script."""
+    """Return the text of the script."""
     return (files(__package__) / SCRIPT).read_text("utf-8")
 
 
 def request(
     wanted: Collection[CounterObject], interval_s: float, sought: Collection[ProcessSelector] = ()
 ) -> str:
-    """What the script is asked, as one line of ASCII.
+    """Return the request to the script as one line of ASCII.
 
     Args:
-        wanted: the classes to read.
-        interval_s: seconds between two readings; 0 asks what the machine is, alone.
-        sought: the processes that tiers begin with; where there are any, all processes are read as well.
+        wanted: classes to read.
+        interval_s: seconds between two readings; 0 requests only facts about the machine.
+        sought: root processes of tiers. If there are any, all processes are read, too.
     """
     classes = [
         {"pattern": one.pattern, "properties": ",".join([*one.counters, *one.errors])} for one in wanted
@@ -188,5 +191,5 @@ def request(
 
 
 def unix_ns(utc: int) -> int:
-    """UTC nanoseconds since 1970 of a time of the script."""
+    """Return a time of the script in UTC nanoseconds since 1970."""
     return (utc - _EPOCH_100NS) * 100

@@ -1,7 +1,7 @@
-"""The link to a machine's script, and a thread that keeps it open and holds what comes.
+"""Keeps the link to a machine's script open in a thread, and stores the received lines.
 
-It opens the link again when it is lost. What the machine sent meanwhile and the network still held comes
-late, with its own time; nothing is made up for what was never sent.
+The thread reopens a lost link. Lines that the machine sent meanwhile and the network kept arrive late, with
+their own times. Lines that were never sent are not replaced.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Arrived(NamedTuple):
     """One line of the script.
 
     Attributes:
-        received_ns: when it was here, UTC ns since 1970 by our clock.
-        line: itself.
+        received_ns: time of arrival in UTC ns since 1970 by the local clock.
+        line: line.
     """
 
     received_ns: int
@@ -29,15 +29,15 @@ class Arrived(NamedTuple):
 
 
 class ScriptLink(Protocol):
-    """One session that runs the script and returns the lines it prints."""
+    """A session that runs the script and returns its output lines."""
 
     @property
     def received_bytes(self) -> int:
-        """What has come so far."""
+        """Return the number of received bytes."""
         ...
 
     def receive(self) -> list[Arrived]:
-        """The lines that have come; waits for them about a second.
+        """Return the lines that have arrived. Waits for them for about a second.
 
         Raises:
             LinkLost: the link is cut, or the script has ended.
@@ -45,9 +45,9 @@ class ScriptLink(Protocol):
         ...
 
     def ask(self) -> None:
-        """Ask for the machine's time: a line ``time`` will come. It also shows the script that we are here.
+        """Request the time of the machine, which a line ``time`` answers. This also keeps the script running.
 
-        Not before the script has said ``ready``.
+        It must not be called before the script has sent ``ready``.
 
         Raises:
             LinkLost: the link is cut.
@@ -55,27 +55,27 @@ class ScriptLink(Protocol):
         ...
 
     def close(self) -> None:
-        """End the script, and leave nothing on the machine. Safe to call twice."""
+        """End the script, and leave nothing on the machine. A second call does nothing."""
         ...
 
 
 _ASK_S = 5.0
 _FIRST_ASKS = 5
-"""This many times it is asked at every turn, so that the clock is known at once."""
+"""Number of requests for the time that are sent at once, so that the clock is known soon."""
 _TURN_S = 0.2
 _MOST_HELD = 20_000
-"""Lines that are not taken are dropped, the oldest first: half an hour of a machine with ten classes."""
+"""Largest number of stored lines: half an hour of a machine with ten classes. The oldest are dropped."""
 
 
 class Received(NamedTuple):
-    """What has come since it was asked before.
+    """What has arrived since the last call.
 
     Attributes:
-        lines: (number of the link it came over, the line).
-        error: why there is no link at this moment; None: there is one, or one is being opened.
-        lost: why the last link that was lost was; "": none was.
-        received_bytes: of all links so far.
-        cpu_s: what the thread has spent so far.
+        lines: number of the link, and line.
+        error: why there is no link now; None: there is one, or one is being opened.
+        lost: why the last lost link was lost; "": none was lost.
+        received_bytes: bytes of all links up to now.
+        cpu_s: CPU seconds of the thread up to now.
     """
 
     lines: list[tuple[int, Arrived]]
@@ -86,12 +86,12 @@ class Received(NamedTuple):
 
 
 class Stream:
-    """A thread that reads a machine's lines, and opens the link anew where it is lost.
+    """A thread that reads the lines of a machine, and reopens a lost link.
 
     Args:
-        name: the machine's, for the thread.
-        open_link: opens a link and starts the script; what it is given is set when it is no longer needed.
-            Raises ``LinkLost`` or, where trying again would not help, ``CollectorError``.
+        name: name of the machine, for the thread.
+        open_link: opens a link and starts the script. Its argument is an event that is set when the link is
+            no longer needed. Raises ``LinkLost``, or ``CollectorError`` if another attempt would not help.
     """
 
     def __init__(self, name: str, open_link: Callable[[threading.Event], ScriptLink]) -> None:
@@ -108,19 +108,19 @@ class Stream:
         self._thread.start()
 
     def take(self) -> Received:
-        """Take away what has come."""
+        """Return and remove what has arrived."""
         with self._came:
             lines, self._lines = self._lines, []
             return Received(lines, self._error, self._lost, self._bytes, self._cpu_s)
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until something comes, or goes wrong."""
+        """Wait until lines arrive or an error occurs."""
         with self._came:
             if not self._lines and self._error is None:
                 self._came.wait(timeout_s)
 
     def close(self, timeout_s: float = 15.0) -> None:
-        """End the link and the thread. Safe to call twice."""
+        """End the link and the thread. A second call does nothing."""
         self._stopping.set()
         self._thread.join(timeout_s)
 
@@ -134,7 +134,7 @@ class Stream:
                 self._one_link(backoff)
             except LinkLost as lost:
                 self._report(str(lost))
-            except CollectorError as error:  # to try again could lock the account, and would not help
+            except CollectorError as error:  # another attempt could lock the account, and would not help
                 self._report(str(error))
                 return
             except Exception as error:  # noqa: BLE001 - a library's own error must not end the thread unsaid
@@ -162,7 +162,7 @@ class Stream:
 
     @staticmethod
     def _is_ready(lines: list[Arrived], asks: int) -> bool:
-        """Whether the script listens: from its line ``ready`` on."""
+        """Return whether the script listens, which it does from its line ``ready`` on."""
         return asks > 0 or any(one.line["kind"] == "ready" for one in lines)
 
     def _hold(self, lines: list[Arrived], received_bytes: int) -> None:
@@ -184,5 +184,5 @@ class Stream:
 
 
 def _has_reading(lines: list[Arrived]) -> bool:
-    """Whether the machine was read, and not only asked what it is."""
+    """Return whether the machine was read, and not only asked for facts."""
     return any(one.line["kind"] == "reading" for one in lines)

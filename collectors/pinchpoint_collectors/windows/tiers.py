@@ -1,10 +1,11 @@
 """Finds a tier's processes on Windows by name, service or command line, with their children.
 
 The counters are those of ``Win32_PerfRawData_PerfProc_Process``
-(learn.microsoft.com/previous-versions/aa394323(v=vs.85)): an instance's name is that of its program, with a
-number behind ``#`` that another gets when one of them ends, so a process is identified by its id and by its
-start. ``PercentProcessorTime`` counts 100 ns of CPU time (PERF_100NSEC_TIMER); ``ElapsedTime`` holds the
-start (PERF_ELAPSED_TIME, technet.microsoft.com/library/cc977698: (D0 - N0) / F, of which N0 is what is read).
+(learn.microsoft.com/previous-versions/aa394323(v=vs.85)). The name of an instance is that of its program,
+with a number after ``#`` that another process gets when one of them ends. A process is therefore identified
+by its id and its start. ``PercentProcessorTime`` counts 100 ns of CPU time (PERF_100NSEC_TIMER).
+``ElapsedTime`` contains the start (PERF_ELAPSED_TIME, technet.microsoft.com/library/cc977698: (D0 - N0) / F,
+where N0 is the value read).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pinchpoint_collectors.windows.reading import ClassRows, rows_of
 from pinchpoint_collectors.windows.script import PATTERN, PROPERTIES, ProcessSelector
 
 PER_S = 10_000_000
-"""What CPU time and starts are counted in: 100 ns."""
+"""Units of CPU time and starts per second: 100 ns."""
 NOT_OF_A_TIER = NotMeasured(
     "cpu.busy_ratio",
     "thread:*",
@@ -34,23 +35,23 @@ _SUFFIX = re.compile(r"#\d+$|\.exe$", re.IGNORECASE)
 
 
 def plain(name: str) -> str:
-    """A program's name as it is compared: ``sqlservr``, ``SQLSERVR.EXE`` and ``sqlservr#1`` are one."""
+    """Return a program's name for comparison: ``sqlservr``, ``SQLSERVR.EXE`` and ``sqlservr#1`` are equal."""
     return _SUFFIX.sub("", _SUFFIX.sub("", name.strip())).casefold()
 
 
 def table_of(rows: ClassRows, columns: Iterable[str]) -> dict[int, Process]:
-    """Every process by its id; CPU time and starts in 100 ns.
+    """Return id -> process, with CPU time and starts in 100 ns.
 
     Args:
-        rows: of the class.
-        columns: the properties they hold, in their order.
+        rows: rows of the class.
+        columns: properties in the order of the rows.
     """
     places = {column: at for at, column in enumerate(columns)}
     result = {}
     for name, row in rows.by_name.items():
         values = [row.cells[places[one]] if one in places else None for one in PROPERTIES]
         pid, parent, start, own, threads = values
-        if not pid or start is None or own is None:  # the sum of all, and what is idle, have none
+        if not pid or start is None or own is None:  # the sum of all processes and the idle process have none
             continue
         # "Process V2" and a setting of the registry put the id behind the name.
         program = re.sub(rf"[:_]{pid}$", "", name)
@@ -59,7 +60,10 @@ def table_of(rows: ClassRows, columns: Iterable[str]) -> dict[int, Process]:
 
 
 def with_true_parents(process: Mapping[int, Process]) -> dict[int, Process]:
-    """Without parents that have ended and whose ids were reused: no process is older than its parent."""
+    """Return the table without parents that have ended and whose ids were reused.
+
+    No process is older than its parent.
+    """
 
     def true(one: Process) -> int:
         parent = process.get(one.parent)
@@ -69,13 +73,13 @@ def with_true_parents(process: Mapping[int, Process]) -> dict[int, Process]:
 
 
 class WindowsTier:
-    """One tier's processes from reading to reading.
+    """The processes of one tier, from reading to reading.
 
-    A process that ends takes with it what it used since it was read last: Windows adds that to no other
-        process.
+    The CPU time that a process used between its last reading and its end is lost, because Windows adds it to
+    no other process.
 
     Args:
-        name: the tier's.
+        name: name of the tier.
     """
 
     def __init__(self, name: str) -> None:
@@ -84,7 +88,7 @@ class WindowsTier:
 
     @property
     def found(self) -> bool:
-        """Whether any of its processes was there at the last reading."""
+        """Return whether the tier had any process at the last reading."""
         return bool(self._members.now)
 
     def values(
@@ -95,14 +99,14 @@ class WindowsTier:
         interval_s: float,
         cores: int | None,
     ) -> Iterator[Value]:
-        """The tier's CPU since the last reading.
+        """Yield the CPU use of the tier since the last reading.
 
         Args:
-            roots: whom it begins with.
-            table: every process now, CPU time in 100 ns.
-            before: every process at the reading before; None at the first.
-            interval_s: seconds between the two.
-            cores: of the machine; None: it has not said.
+            roots: root processes of the tier.
+            table: all processes now, with CPU time in 100 ns.
+            before: all processes at the last reading; None at the first.
+            interval_s: seconds between the readings.
+            cores: number of cores of the machine; None: not reported.
         """
         self._members.follow(roots, table, children(table.values()))
         there = cores if self._members.now else None
@@ -117,12 +121,12 @@ class WindowsTier:
 def roots(
     sought: ProcessSelector, table: Mapping[int, Process], value: Mapping[str, Collection[int]]
 ) -> list[Process]:
-    """The processes that are sought, of all.
+    """Return the selected processes.
 
     Args:
-        sought: which.
-        table: every process.
-        value: text -> ids, of services and command lines, as the machine said.
+        sought: selection.
+        table: all processes.
+        value: text -> ids, of services and command lines, as reported by the machine.
     """
     if sought.what == "process":
         names = set(map(plain, sought.texts))
@@ -131,7 +135,7 @@ def roots(
 
 
 def missing(tier: str, sought: ProcessSelector, why: str | None) -> NotMeasured:
-    """What is not measured where no process of a tier is there; ``why``: the machine's own words, if any."""
+    """Return the reason if a tier has no process. ``why`` is the machine's own message, if any."""
     remedy = {
         "process": "start it before the run, or give `process:` a name as `Get-Process` shows it",
         "service": "start it before the run, or give `service:` a name as `Get-Service` shows it; "
@@ -143,12 +147,12 @@ def missing(tier: str, sought: ProcessSelector, why: str | None) -> NotMeasured:
 
 
 class TierReadings(NamedTuple):
-    """What a line says of the tiers.
+    """The values of tiers in one line.
 
     Attributes:
-        values: (host, value).
-        interval_s: what they cover, 0 at a first reading; None: they could not be read.
-        begins: whether it is the first reading of a link.
+        values: host and value.
+        interval_s: seconds that the values cover, 0 at a first reading; None: they could not be read.
+        begins: whether this is the first reading over a link.
     """
 
     values: list[tuple[str, Value]]
@@ -157,10 +161,10 @@ class TierReadings(NamedTuple):
 
 
 class WindowsTiers:
-    """From reading to reading.
+    """The tiers of one machine, from reading to reading.
 
     Args:
-        sought: host -> (its tier's name, which processes it begins with).
+        sought: host -> name of its tier, and selection of its root processes.
     """
 
     def __init__(self, sought: Mapping[str, tuple[str, ProcessSelector]]) -> None:
@@ -169,7 +173,7 @@ class WindowsTiers:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Another link: what was known from the one before is of no use."""
+        """Forget the last reading, because it came over another link."""
         self._columns: tuple[str, ...] = ()
         self._found: dict[tuple[str, str], tuple[int, ...]] = {}
         self._why: dict[tuple[str, str], str] = {}
@@ -177,7 +181,7 @@ class WindowsTiers:
         self._before_at = 0
 
     def takes(self, line: Line) -> bool:
-        """Whether a line describes processes."""
+        """Return whether a line describes processes."""
         return line["kind"] == "found" or line.get("class") == PATTERN
 
     def take(self, line: Line, cores: int | None) -> TierReadings:
@@ -200,7 +204,7 @@ class WindowsTiers:
         return TierReadings([])
 
     def missing(self, host: str) -> Iterator[NotMeasured]:
-        """What is not measured of a host's tier."""
+        """Return the metrics of a host's tier that are not measured."""
         tier, sought = self._tiers.get(host), self._sought.get(host)
         if tier is None or sought is None:
             return

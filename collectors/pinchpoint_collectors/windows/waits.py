@@ -1,4 +1,4 @@
-"""What SQL Server's wait types wait for."""
+"""Maps SQL Server's wait types to kinds of waits."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WAITS = (
     ("OLEDB", "External:"),
     ("DTC", "External:"),
 )
-"""How a wait's name begins -> what is waited for (Microsoft, "sys.dm_os_wait_stats"). Of all others most are
-the server's own threads with nothing to do: they are left out of the counters."""
+"""Begin of a wait's name -> kind of wait (Microsoft, "sys.dm_os_wait_stats"). Most other waits are those of
+the server's own idle threads, which are not counted."""
 
 
 def named(wait_type: str) -> str | None:
-    """``WRITELOG`` as ``Log:WRITELOG``; None where it is none of ``WAITS``."""
+    """Return ``WRITELOG`` as ``Log:WRITELOG``; None if the wait is not in ``WAITS``."""
     return next((kind + wait_type for begins, kind in WAITS if wait_type.startswith(begins)), None)

@@ -1,7 +1,7 @@
-"""The script over WinRM: PowerShell's remoting protocol, spoken by pypsrp.
+"""Runs the script over WinRM: PowerShell's remoting protocol by pypsrp.
 
-One runspace runs the script for as long as it is watched, a second one reports the machine's time now and
-then. When the script's output is no longer read, Windows closes the session by itself (``_IDLE_S``).
+One runspace runs the script while the machine is watched, and a second one reports the machine's time at
+intervals. If the output of the script is no longer read, Windows closes the session by itself (``_IDLE_S``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pinchpoint_collectors.windows.stream import Arrived
 TIME = '"{{""kind"":""time"",""asked"":{asked},""utc"":$([DateTime]::UtcNow.ToFileTimeUtc())}}"'
 
 _IDLE_S = 60
-"""The shortest that WinRM takes."""
+"""Shortest idle timeout that WinRM accepts, in seconds."""
 _WAIT_S = 1
 _CONNECT_S = 5
 _ANSWER_S = 10
@@ -35,7 +35,7 @@ _AGAIN_S = 1.0
 
 
 def connection(address: WinRm, **timeouts: int) -> WSMan:
-    """A connection to a machine; ``timeouts`` in seconds, as ``WSMan`` takes them."""
+    """Return a connection to a machine. ``timeouts`` are in seconds, as for ``WSMan``."""
     return winrm.connection(
         address.host,
         port=address.port,
@@ -49,16 +49,17 @@ def connection(address: WinRm, **timeouts: int) -> WSMan:
 
 
 class WinRmLink:
-    """The script in a shell of WinRM.
+    """A link to the script in a WinRM shell.
 
     Args:
-        address: the machine.
-        request: what the script is asked.
-        ending: set when it is no longer needed.
+        address: address and login of the machine.
+        request: request to the script.
+        ending: event that is set when the link is no longer needed.
 
     Raises:
         LinkLost: the machine does not answer.
-        CollectorError: it refuses the login, or its certificate is not trusted: to try again would not help.
+        CollectorError: the login is refused, or the certificate is not trusted; another attempt would not
+            help.
     """
 
     def __init__(self, address: WinRm, request: str, ending: threading.Event) -> None:
@@ -88,7 +89,7 @@ class WinRmLink:
 
     @property
     def received_bytes(self) -> int:
-        """What the script said, without what it was wrapped in."""
+        """Return the bytes of the script's output, without those of the protocol."""
         return self._received_bytes
 
     def receive(self) -> list[Arrived]:
@@ -104,7 +105,10 @@ class WinRmLink:
         return arriveds
 
     def _fetch(self) -> None:
-        """Fetch what the script has said. While the link is cut Windows holds it; we wait ``_HELD_S``."""
+        """Fetch the output of the script.
+
+        While the link is lost, Windows keeps the output for ``_HELD_S``.
+        """
         until = time.monotonic() + _HELD_S
         while True:
             try:
@@ -118,13 +122,13 @@ class WinRmLink:
                 return
 
     def _log_in_again(self) -> None:
-        """What sealed the messages was the connection's: the next one is logged in to anew."""
+        """Log in on a new connection, because message encryption belongs to a connection."""
         transport = self._connection.transport
         transport.close()
         transport.session = transport.encryption = None
 
     def ask(self) -> None:
-        """Send a line; while the link is cut nothing is asked: fetching reports whether it comes back."""
+        """Send a line. While the link is lost nothing is sent; fetching reports whether the link returns."""
         try:
             self._ask()
         except LinkLost as lost:
@@ -145,7 +149,7 @@ class WinRmLink:
         self._safely(call.close)
 
     def close(self) -> None:
-        """End the script. Over a link that is lost nothing can be ended; Windows does so by itself."""
+        """End the script. Over a lost link nothing can be ended; Windows then does so by itself."""
         try:
             # A machine that was lost meanwhile ends the session by itself.
             with contextlib.suppress(*winrm.CLOSING):
@@ -164,7 +168,7 @@ class WinRmLink:
         return [dict(line) for text in texts if (line := line_of(text)) is not None]
 
     def _safely(self, step: Callable[[], object]) -> None:
-        """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""
+        """Run one step of the protocol. Its failure becomes a lost link or a permanent error."""
         try:
             winrm.step(step)
         except winrm.WinRmFailure as failure:
@@ -216,7 +220,7 @@ _WORDS = {
         "correct `address:` and `port:`; if they are right, look for a proxy or firewall on the way",
     ),
 }
-"""What the system says of a connection, in small letters -> what to do."""
+"""Words of a system message about a connection, in lower case -> remedy."""
 
 
 def _with_remedy(why: str) -> str:
@@ -225,7 +229,7 @@ def _with_remedy(why: str) -> str:
 
 
 def _may_come_back(lost: LinkLost) -> bool:
-    """Whether it was a connection that was lost: the session may still be there."""
+    """Return whether the connection was lost, so that the session may still exist."""
     return isinstance(lost.__cause__, winrm.WinRmFailure) and lost.__cause__.may_come_back
 
 
