@@ -1,4 +1,4 @@
-"""Kind ``local``: this machine, on Linux read from /proc and /sys, once for all hosts that are really it."""
+"""Collector kind ``local``: this machine, on Linux read from /proc and /sys, once for all of its hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pinchpoint_collectors.windows import local as windows
 
 
 class LocalKind:
-    """The kind ``local`` of farm.yaml.
+    """Collector kind ``local`` of farm.yaml.
 
     Options in farm.yaml: the tier's processes are given by ``process`` (a name or a list of names), with
     ``command_line`` only those whose command line contains this text, or by ``port`` (the server listens on
@@ -35,7 +35,7 @@ class LocalKind:
     public = options
 
     def machine(self, _watch: Watch) -> str:
-        """All local watches belong to this machine."""
+        """Return a constant: all local watches belong to this machine."""
         return "this machine"
 
     def check_options(self, watch: Watch) -> None:
@@ -59,7 +59,7 @@ class LocalKind:
 
 
 class LocalCollector:
-    """Watches this machine for all its hosts: one reading, repeated under each host's name."""
+    """Watches this machine for all its hosts: one reading, repeated under the name of each host."""
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = tuple(watches)
@@ -83,33 +83,34 @@ class LocalCollector:
         self._table_ns = 0
 
     def read(self) -> Sequence[Sample]:
-        """One reading of everything. See ``record.Collector``."""
+        """Return one reading of all sources (see ``record.Collector``)."""
         samples: list[Sample] = []
         for source, file in self._files:
             try:
                 text = file.read()
             except OSError as error:
                 raise CollectorError(f"{source.path} can no longer be read: {error.strerror}") from error
-            # Each file has its own time: with a saturated CPU, much time may pass between two files.
+            # Each file has a time of its own, because with a saturated CPU much time may pass between two
+            # files.
             samples += self._machine.samples(source.take(text, time.time_ns(), time.monotonic_ns()))
         if self._tiers.by_host:
             samples += self._read_tiers()
         return samples
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host. See docs/metrics.md, "Inventory"."""
+        """Return facts about each host (docs/metrics.md, "Inventory")."""
         if self._tiers.by_host:
             self._tiers.find(self._table.read())
         placed = cloud.from_service()
         return {watch.host: {**self._machine.facts(watch), **placed} for watch in self._watches}
 
     def close(self) -> None:
-        """Give back the files. Safe to call twice."""
+        """Close the files. A second call does nothing."""
         for _, file in self._files:
             file.close()
 
     def _read_tiers(self) -> Iterator[Sample]:
-        """CPU and memory of the tiers, from one reading of all processes."""
+        """Yield CPU and memory of the tiers, from one reading of all processes."""
         time_ns, now_ns = time.time_ns(), time.monotonic_ns()
         table = self._table.read()
         by_parent = children(table.values())

@@ -1,4 +1,4 @@
-"""Options of a ``collect`` entry, checked before anything is reached; an error names option and remedy."""
+"""Checks the options of a ``collect`` entry before connecting. An error names option and remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 
 
 def text(options: Options, name: str, fits: Callable[[str], bool], allowed: str) -> str | None:
-    """A text option; None if it is missing. Messages never contain a password."""
+    """Return a text option; None if it is missing. Messages never contain a password."""
     value = options.get(name)
     if value is None:
         return None
@@ -28,7 +28,7 @@ def text(options: Options, name: str, fits: Callable[[str], bool], allowed: str)
 
 
 def word(options: Options, name: str) -> str | None:
-    """An option that a program takes as one word and not as a flag; None if it is missing."""
+    """Return an option that a program takes as one word and not as a flag; None if it is missing."""
     return text(options, name, _is_word, "a word that does not begin with -")
 
 
@@ -37,7 +37,7 @@ def _is_word(value: str) -> bool:
 
 
 def texts(options: Options, name: str, allowed: str, where: str = "") -> tuple[str, ...] | None:
-    """A text or several; None if none is given."""
+    """Return one or several texts; None if none is given."""
     value = options.get(name)
     if value is None:
         return None
@@ -49,7 +49,7 @@ def texts(options: Options, name: str, allowed: str, where: str = "") -> tuple[s
 
 
 def flag(options: Options, name: str) -> bool:
-    """A flag; True by default."""
+    """Return a flag; True by default."""
     value = options.get(name, True)
     if not isinstance(value, bool):
         raise OptionError(name, f"found {value!r}; allowed: true or false")
@@ -57,7 +57,7 @@ def flag(options: Options, name: str) -> bool:
 
 
 def port(options: Options, where: str = "") -> int | None:
-    """A TCP port; None if none is given."""
+    """Return a TCP port; None if none is given."""
     value = options.get("port")
     if value is not None and (type(value) is not int or not 1 <= value <= 65535):
         raise OptionError("port", f"found {value!r}; allowed: a number from 1 to 65535", where)
@@ -69,7 +69,7 @@ def _is_whole_path(value: str) -> bool:
 
 
 def file(options: Options, name: str) -> str | None:
-    """The path of a file on this machine; None if it is missing."""
+    """Return the path of a file on this machine; None if it is missing."""
     value = text(options, name, _is_whole_path, "an absolute path, or one that begins with ~/")
     if value is None:
         return None
@@ -80,7 +80,7 @@ def file(options: Options, name: str) -> str | None:
 
 
 def interval_s(options: Options, shortest_s: float, longest_s: float) -> float:
-    """Seconds between two readings, 1 by default. Raises ``OptionError``."""
+    """Return the seconds between two readings, 1 by default. Raises ``OptionError``."""
     given = options.get("interval", "1s")
     result = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
     seconds = float(result[1]) * (0.001 if result[2] == "ms" else 1.0) if result else 0.0
@@ -94,7 +94,7 @@ def interval_s(options: Options, shortest_s: float, longest_s: float) -> float:
 
 
 def each_once(watches: Sequence[Watch], kind: str) -> None:
-    """Raises ``CollectorError`` if a host is watched by this kind twice."""
+    """Raises ``CollectorError`` if this kind watches a host twice."""
     hosts = [watch.host for watch in watches]
     for host in hosts:
         if hosts.count(host) > 1:
@@ -118,13 +118,13 @@ def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -
 
 
 def process_names(watch: Watch, kind: str) -> tuple[str, ...] | None:
-    """The names of the option ``process``; None without it. Raises ``OptionError``."""
+    """Return the names in the option ``process``; None without it. Raises ``OptionError``."""
     where = f"host {watch.host!r}, collector {kind!r}"
     return texts(watch.options, "process", "a name or a list of names", where)
 
 
 def tier_processes(watch: Watch) -> Processes | None:
-    """The tier's processes by the options ``process`` or ``port``, else the watch's own.
+    """Return the processes of the tier by the options ``process`` or ``port``, or else those of the watch.
 
     Raises ``OptionError``.
     """

@@ -1,4 +1,4 @@
-"""Kind ``prometheus``: a machine's node_exporter or windows_exporter series, from a Prometheus server.
+"""Collector kind ``prometheus``: a machine's exporter series from a Prometheus server.
 
 Every scrape is fetched with its own time. Scrapes made while the server was not reachable are fetched
 afterwards.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pinchpoint_collectors.exporters.server import Server
 
 UP = "up"
-"""Prometheus' own series: 1 for a successful scrape."""
+"""Series of Prometheus itself: 1 for a successful scrape."""
 _AT_ONCE_S = 3600.0
-"""The longest time range of one query."""
+"""Longest time range of one query in seconds."""
 _LOOK_BACK_S = 900.0
 _LATE_S = 0.25
 """Usual time until a scrape is in the store, in seconds."""
@@ -35,7 +35,7 @@ _NS = 1_000_000_000
 
 
 class PrometheusKind:
-    """The kind ``prometheus`` of farm.yaml.
+    """Collector kind ``prometheus`` of farm.yaml.
 
     Options in farm.yaml: ``url``; ``instance`` (the exporter's scraped address, with or without port; by
     default the host's name) and ``labels`` (further labels of its series); ``token``, or ``user`` and
@@ -47,7 +47,7 @@ class PrometheusKind:
     public = frozenset({"url", "instance", "labels", "user", "ca"})
 
     def machine(self, watch: Watch) -> str:
-        """One exporter of one server."""
+        """Return a key for one exporter of one server."""
         return (
             f"{query.shown(watch)} {watch.options.get('instance', watch.host)} {watch.options.get('labels')}"
         )
@@ -104,13 +104,13 @@ class PrometheusCollector:
         self._selector = query.selector([UP, *exporter.names], matchers)
         self._interval_s, self._interval_from = self._scrape_interval(matchers)
         self._before: dict[frozenset[tuple[str, str]], Series] = {}
-        self._last_s: float | None = None  # time of the latest known scrape, by the server's clock
+        self._last_s: float | None = None  # time of the latest known scrape by the server's clock
         self._due_ns = 0
         self._down: str | None = None
         self._fetch()
 
     def read(self) -> Sequence[Sample]:
-        """Every scrape that was stored since the last reading, each with its own time."""
+        """Return every scrape that was stored since the last reading, each with its own time."""
         if time.time_ns() >= self._due_ns:
             return self._fetch()
         if self._down is not None:
@@ -118,12 +118,12 @@ class PrometheusCollector:
         return ()
 
     def incidents(self) -> Sequence[Incident]:
-        """Events: missing scrapes, and a clock with an offset."""
+        """Return events: missing scrapes, and a clock with an offset."""
         reported, self._reported = self._reported, []
         return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about the machine from exporter and server. See docs/metrics.md, "Inventory"."""
+        """Return facts about the machine from exporter and server (docs/metrics.md, "Inventory")."""
         there = places.layout(self._exporter, self._found)
         facts = means.facts(self._exporter, list(self._before.values())) | places.machine(self._found)
         result = {}
@@ -172,7 +172,7 @@ class PrometheusCollector:
         return samples
 
     def _since(self, now_s: float) -> Iterator[Series]:
-        """Scrapes since the latest known one; at first, those of two intervals."""
+        """Return scrapes since the latest known one; at first, those of two intervals."""
         begin_s = self._last_s if self._last_s is not None else now_s - GAP * self._interval_s
         while begin_s < now_s:
             until_s = min(now_s, begin_s + _AT_ONCE_S)
@@ -201,7 +201,7 @@ class PrometheusCollector:
                 yield sample._replace(time_ns=self._clock.to_ours(sample.time_ns))
 
     def _note_scrapes(self, series: Iterable[Series]) -> None:
-        """The time of the next scrape, and a gap for missing scrapes."""
+        """Record the time of the next scrape, and a gap for missing scrapes."""
         after = self._last_s or 0.0
         points = (points for labels, points in series if labels.get(NAME) == UP)
         scraped = sorted({at for each in points for at in each if at > after})
@@ -225,7 +225,7 @@ class PrometheusCollector:
     # ---- what is wrong --------------------------------------------------------------------------------
 
     def _why_down(self, now_s: float) -> str | None:
-        """Why there are no scrapes; None if there are."""
+        """Return why there are no scrapes; None if there are."""
         up = [points for labels, points in self._before.values() if labels.get(NAME) == UP]
         latest = {at: value for points in up for at, value in points.items()}
         if not latest or now_s - max(latest) > GAP * self._interval_s + _OVERDUE_S:
@@ -296,12 +296,12 @@ class PrometheusCollector:
                 yield target
 
     def _ours_ns(self, time_s: float) -> int:
-        """A time of the server's clock, by our clock."""
+        """Return a time of the server's clock by the local clock."""
         return self._clock.to_ours(round(time_s * _NS))
 
 
 def _nothing(matchers: str, server: Server) -> str:
-    """Why there is no exporter, with a list of what the server scrapes."""
+    """Return why there is no exporter, with a list of what the server scrapes."""
     there = sorted({labels.get("instance", "") for labels, _ in server.latest(UP)})
     shown = ", ".join([*there[:10], *(["..."] if len(there) > 10 else [])]) or "nothing"
     names = " or ".join(each.name for each in EXPORTERS)

@@ -1,4 +1,4 @@
-"""The contract of every collector: a sample, what to watch, and the collector itself."""
+"""Contract of every collector: a sample, what to watch, and the collector itself."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pinchpoint_collectors.common.times import utc
 
 
 class Sample(NamedTuple):
-    """One measured value of one metric of one instance on one host at one instant.
+    """One measured value of one metric of one instance on one host at one time.
 
     Attributes:
         time_ns: UTC nanoseconds since 1970 at the end of the interval, taken when the value was read.
-        interval_s: seconds the value covers (the time since the reading before).
-        host: the host's name in farm.yaml.
-        metric: a name in docs/metrics.md's table; its last part is the base unit (``_s``, ``_bytes``,
-            ``_per_s``, ``_ratio``), without one it is a count.
+        interval_s: seconds that the value covers (the time since the last reading).
+        host: name of the host in farm.yaml.
+        metric: name in the table of docs/metrics.md. Its last part is the base unit (``_s``, ``_bytes``,
+            ``_per_s``, ``_ratio``); without one it is a count.
         instance: device, core, interface, ``tier:NAME``, ``thread:NAME``; ``""`` if there is only one.
-        value: the value in base units; ``None`` means "not measured" and is never written as 0.
-        weight: the number of operations of a mean (a latency); ``None`` for other values.
+        value: value in base units. ``None`` means "not measured" and is never written as 0.
+        weight: number of operations of a mean (a latency); ``None`` for other values.
     """
 
     time_ns: int
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes of a tier on a host; their children always belong to it.
+    """The processes of a tier on a host. Their children always belong to it.
 
     The first option that is set counts: process ids, names, or a TCP port that a process listens on. With
     names, ``command_line`` selects processes by a text in their command line, and of several servers the one
@@ -52,11 +52,11 @@ class Watch:
     """What to measure on one host of the farm.
 
     Attributes:
-        host: the host's name in farm.yaml.
-        tier: the host's tier.
+        host: name of the host in farm.yaml.
+        tier: tier of the host.
         disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path on the disk.
-        processes: the tier's processes, or ``None`` if the whole host is the tier.
-        options: the remaining keys of the farm.yaml ``collect`` entry (address, endpoint, ...).
+        processes: processes of the tier, or ``None`` if the whole host is the tier.
+        options: other keys of the ``collect`` entry in farm.yaml (address, endpoint, ...).
         required: whether the run must end when the host can no longer be read.
     """
 
@@ -70,9 +70,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """A metric that a host does not have, why, and the remedy (None if there is none).
+    """A metric that a host does not have, the reason, and the remedy (None if there is none).
 
-    ``db.write*`` and ``disk.*`` stand for all metrics with this beginning.
+    ``db.write*`` and ``disk.*`` stand for all metrics with this begin.
     """
 
     metric: str
@@ -82,7 +82,7 @@ class NotMeasured:
 
 
 class Incident(NamedTuple):
-    """An event for the run's event log that only the collector knows.
+    """An event for the event log of the run that only the collector knows.
 
     Attributes:
         event: ``gap`` (``from`` and ``to`` in ISO UTC, ``missed`` readings, ``interval_s``, ``why``),
@@ -96,13 +96,13 @@ class Incident(NamedTuple):
 
     @staticmethod
     def gap(from_ns: int, to_ns: int, missed: int, interval_s: float, why: str) -> Incident:
-        """Nothing was read from then to then, both by our clock."""
+        """Return a gap: nothing was read between two times of the local clock."""
         span = {"from": utc(from_ns), "to": utc(to_ns)}
         return Incident("gap", {**span, "missed": missed, "interval_s": interval_s, "why": why})
 
 
 class Collector(Protocol):
-    """Reads one machine on demand; it knows no schedules, files or verdicts."""
+    """Reads one machine on request. It knows no schedules, files or verdicts."""
 
     def read(self) -> Sequence[Sample]:
         """Read all counters once and return the samples since the last reading.
@@ -115,41 +115,44 @@ class Collector(Protocol):
         ...
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each watched host, read once before the first sample.
+        """Return facts about each watched host, which are read once before the first sample.
 
-        Host name -> JSON-ready facts, which may be empty. Keys: see docs/metrics.md ("Inventory").
+        Host name -> JSON-ready facts, which may be empty. Keys: docs/metrics.md ("Inventory").
         """
         ...
 
     def close(self) -> None:
-        """Release the collector's resources. Safe to call twice."""
+        """Release the resources of the collector. A second call does nothing."""
         ...
 
 
 @runtime_checkable
 class GapReporter(Protocol):
-    """A collector that reports its own gaps, such as a remote one; late samples are no gap.
+    """A collector that reports its own gaps, such as a remote one. Late samples are no gap.
 
     For other collectors, the sampler reports failed readings as gaps.
     """
 
     def incidents(self) -> Sequence[Incident]:
-        """Events since the last call; called after every reading, also after a failed one."""
+        """Return events since the last call. It is called after every reading, also after a failed one."""
         ...
 
 
 @runtime_checkable
 class LateCollector(Protocol):
-    """A collector whose values arrive minutes late: it is read after the end of the measurement, too.
+    """A collector whose values arrive minutes late. It is also read after the end of the measurement.
 
     Attributes:
-        late_s: the longest delay.
+        late_s: longest delay in seconds.
     """
 
     late_s: float
 
     def complete(self, until_ns: int) -> bool:
-        """Whether all values up to then have arrived or are not measured; called from another thread."""
+        """Return whether all values up to a time have arrived or are not measured.
+
+        Another thread calls it.
+        """
         ...
 
 
@@ -166,18 +169,21 @@ class OptionChecker(Protocol):
 
 
 class Kind(Protocol):
-    """One kind of collector, the ``kind:`` of farm.yaml."""
+    """One kind of collector: a ``kind:`` of farm.yaml."""
 
     name: str
     options: frozenset[str]
-    """The option names that farm.yaml may have besides ``kind``."""
+    """Names of the options that farm.yaml may have besides ``kind``."""
     public: frozenset[str]
     """Options whose values may be shown in files and messages; all other values are secrets."""
 
     def machine(self, watch: Watch) -> str:
-        """The machine of a watch: watches with the same machine share one collector (one reading)."""
+        """Return the machine of a watch.
+
+        Watches with the same machine share one collector and its readings.
+        """
         ...
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
-        """A collector for all watches of one machine. Raises ``CollectorError`` with the remedy."""
+        """Return a collector for all watches of one machine. Raises ``CollectorError`` with the remedy."""
         ...

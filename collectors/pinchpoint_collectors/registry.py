@@ -1,4 +1,4 @@
-"""The kinds of collectors for farm.yaml: one line each."""
+"""Registry of the kinds of collectors for farm.yaml, one line each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Kind
 
 GROUP = "pinchpoint.collectors"
-"""The entry points of packages that add kinds of collectors: ``name = module:Class``."""
+"""Group of the entry points of packages that add kinds of collectors: ``name = module:Class``."""
 
 _OWN = {
     "agent": "agent.collector:AgentKind",
@@ -39,12 +39,12 @@ def register(kind: Kind) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all kinds, sorted."""
+    """Return the names of all kinds, sorted."""
     return tuple(sorted(_KINDS))
 
 
 def kind(name: str) -> Kind:
-    """The kind with this name. Raises ``CollectorError`` that lists every name and the nearest."""
+    """Return the kind with a name. Raises ``CollectorError`` that lists every name and the nearest one."""
     if name not in _KINDS:
         raise CollectorError(f"no collector kind {name!r}; {allowed(name, names())}")
     result = _KINDS[name]

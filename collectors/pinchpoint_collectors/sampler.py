@@ -1,4 +1,4 @@
-"""Reads a collector on a fixed schedule, and reports its own cost and failures."""
+"""Reads a collector on a fixed schedule, and reports its cost and failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sink = Callable[[Sequence[Sample]], None]
 
 
 class Event(Protocol):
-    """Writes one line to the run's events: ``on_event("gap", kind="local", hosts=[...], ...)``."""
+    """Writes one line to the events of the run: ``on_event("gap", kind="local", hosts=[...], ...)``."""
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Write one event with its name and fields; the fields are JSON-ready."""
@@ -28,36 +28,36 @@ class Event(Protocol):
 
 
 class Clock:
-    """The clocks of a sampler; a test replaces them."""
+    """The clocks of a sampler. Tests replace them."""
 
     def time_ns(self) -> int:
-        """UTC nanoseconds, the time of samples."""
+        """Return UTC nanoseconds, the time of samples."""
         return time.time_ns()
 
     def monotonic_ns(self) -> int:
-        """Monotonic nanoseconds, the time of the schedule."""
+        """Return monotonic nanoseconds, the time of the schedule."""
         return time.monotonic_ns()
 
     def cpu_s(self) -> float:
-        """CPU seconds of the calling thread."""
+        """Return CPU seconds of the calling thread."""
         return time.thread_time()
 
 
 class Schedule:
-    """Slots at whole multiples of the interval in UTC, kept by the monotonic clock: they never drift."""
+    """Slots at whole multiples of the interval in UTC. A monotonic clock keeps them from drifting."""
 
     def __init__(self, utc_ns: int, monotonic_ns: int, interval_s: float) -> None:
         self._interval_ns = round(interval_s * _NS)
         self._next_ns = monotonic_ns + -utc_ns % self._interval_ns
 
     def wait_s(self, monotonic_ns: int) -> float:
-        """Seconds until the next slot; 0 if it is due."""
+        """Return the seconds until the next slot; 0 if it is due."""
         return max(0, self._next_ns - monotonic_ns) / _NS
 
     def advance(self, monotonic_ns: int) -> int:
-        """Go to the next future slot; return the number of missed slots.
+        """Go to the next future slot. Return the number of missed slots.
 
-        Call it after a slot's work: slots that passed meanwhile are skipped and not repeated.
+        Call it after the work of a slot. Slots that passed meanwhile are skipped and not repeated.
         """
         behind_ns = monotonic_ns - self._next_ns
         missed = max(0, behind_ns // self._interval_ns)
@@ -76,15 +76,15 @@ class Sampler:
     event names the first of each series.
 
     Args:
-        collector: the collector to read. The sampler never closes it.
-        kind: the collector's kind: the instance of its own metrics.
-        hosts: the watched hosts; each gets ``collector.cpu_s``, ``.duration_s`` and ``.ok``.
+        collector: collector to read. The sampler never closes it.
+        kind: kind of the collector, which is the instance of its own metrics.
+        hosts: watched hosts; each gets ``collector.cpu_s``, ``.duration_s`` and ``.ok``.
         sink: receives the samples of one reading, in this thread.
         on_event: receives ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
             ``gap`` (kind, hosts, missed, interval_s, why; from and to in UTC if readings failed), the
             collector's own events (``record.Incident``), and ``impossible_value`` (kind, hosts, why).
         interval_s: seconds between readings.
-        clock: for tests.
+        clock: clocks; tests replace them.
         bounded: whether the sampler checks for impossible values; if not, the receiver of the samples does.
     """
 
@@ -120,7 +120,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name=f"sampler-{kind}", daemon=True)
 
     def start(self) -> Self:
-        """Begin; the first reading is at the next whole interval."""
+        """Start the thread. The first reading is at the next whole interval."""
         self._read_ns = self._clock.monotonic_ns()
         self._thread.start()
         return self
@@ -132,7 +132,7 @@ class Sampler:
         self._stopping.set()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """End after the present reading. Safe to call twice, also before ``start``.
+        """End after the current reading. A second call does nothing, and neither does one before ``start``.
 
         Raises ``CollectorError`` if that reading does not end in time. Check ``error`` afterwards.
         """
@@ -148,18 +148,18 @@ class Sampler:
 
     @property
     def failing_s(self) -> float:
-        """Seconds of failing readings; 0 if the last one worked."""
+        """Return the seconds of failing readings; 0 if the last one succeeded."""
         failing = self._failing
         return 0.0 if failing is None else (self._clock.monotonic_ns() - failing.since_ns) / _NS
 
     @property
     def silent_s(self) -> float:
-        """Seconds without a successful reading; a reading in progress counts from its begin."""
+        """Return the seconds without a successful reading. A reading in progress counts from its begin."""
         return (self._clock.monotonic_ns() - self._read_ns) / _NS
 
     @property
     def why(self) -> str:
-        """Why readings began to fail; "" if the last one worked."""
+        """Return why readings began to fail; "" if the last one succeeded."""
         failing = self._failing
         return "" if failing is None else failing.why
 
@@ -186,7 +186,7 @@ class Sampler:
             self.error = error
 
     def tick(self) -> None:
-        """Read once now; pass on the samples and the collector's own cost. Raises the sink's errors."""
+        """Read once now. Pass on the samples and the collector's own cost. Raises the errors of the sink."""
         clock = self._clock
         start_ns, start_cpu_s = clock.monotonic_ns(), clock.cpu_s()
         samples, why = self._read()
@@ -209,7 +209,7 @@ class Sampler:
         self._report_nonsense()
 
     def _read(self) -> tuple[Sequence[Sample], str | None]:
-        """The samples and None, or none and why."""
+        """Return the samples and None, or no samples and the reason."""
         try:
             return self._possible(self._collector.read()), None
         except CollectorError as error:
@@ -223,13 +223,13 @@ class Sampler:
         return self.nonsense.checked(samples, self._clock.time_ns() + bounds.AHEAD_NS)
 
     def _report_nonsense(self) -> None:
-        """One event for each series with an impossible value; the total is reported at the end."""
+        """Report one event for each series with an impossible value. The total is reported at the end."""
         for one in list(self.nonsense.found.values())[self._reported_nonsense :]:
             self._report("impossible_value", why=one.words())
         self._reported_nonsense = len(self.nonsense.found)
 
     def _report_change(self, why: str | None) -> None:
-        """One event for the first failure and one for the recovery, not one per second."""
+        """Report one event for the first failure and one for the recovery, and not one per second."""
         if isinstance(self._collector, GapReporter):
             for incident in self._collector.incidents():
                 self._report(incident.event, **incident.fields)
@@ -248,7 +248,7 @@ class Sampler:
             self._failing.readings += 1
 
     def _report_blind(self, failing: _Failing) -> None:
-        """The gap of failed readings until now."""
+        """Report the gap of failed readings until now."""
         span = {"from": utc(failing.worked_ns), "to": utc(self._clock.time_ns())}
         self._report("gap", **span, missed=failing.readings, interval_s=self._interval_s, why=failing.why)
 
@@ -261,9 +261,9 @@ class _Failing:
     """Consecutive failed readings.
 
     Attributes:
-        worked_ns: time of the last successful reading (UTC).
-        since_ns: time of the first failure (monotonic).
-        why: why it did.
+        worked_ns: time of the last successful reading in UTC ns.
+        since_ns: time of the first failure in monotonic ns.
+        why: reason of the first failure.
         readings: number of failures.
     """
 

@@ -1,8 +1,8 @@
-"""Kind ``ssh``: a Linux host without installed software, over the system's own ssh.
+"""Collector kind ``ssh``: a Linux host without installed software, over the system's own ssh.
 
-A small shell loop runs on the host while the link is open (``linux_over_ssh/loop.sh``) and sends the same
-texts that ``local`` reads; the same parsers read them. Their times are corrected by the measured offset of
-the host's clock.
+A small shell loop runs on the host while the link is open (``linux_over_ssh/loop.sh``). It sends the texts
+that ``local`` reads, and the same parsers read them. Their times are corrected by the measured offset of the
+host's clock.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from pinchpoint_collectors.remote.collector import CONNECT_S, GAP_INTERVALS, NS,
 from pinchpoint_collectors.remote.session import SshSession
 from pinchpoint_collectors.remote.ssh import Address
 
-# Talks to the script on a host over ssh and converts its answers.
+# The classes below communicate with the script on a host over ssh, and convert its answers.
 
 _NS = 1_000_000_000
 
 FILES = tuple(source.path for source in machine_sources((), {}, (), {}, page_bytes=1))
-"""The files to read repeatedly, in a reading's order; our own processes there come last."""
+"""Files to read repeatedly in order. The collector's own processes on the host come last."""
 
 
 class LinuxHost:
     """One host, from its first report on.
 
     Args:
-        hello: the host's first report.
-        watches: the farm's hosts on this machine.
-        clock: the clock of its readings' times.
+        hello: first report of the host.
+        watches: hosts of the farm on this machine.
+        clock: clock of the times of readings.
 
     Raises:
         CollectorError: a disk in farm.yaml does not exist on the host.

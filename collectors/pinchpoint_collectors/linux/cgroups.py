@@ -165,9 +165,9 @@ def memory_v1(
 ) -> GroupMemory:
     """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
 
-    ``memsw`` is limit and failcnt of memory and swap together, None if they are not counted. If that limit is
-    not above the memory limit, it is met first and ``memory.failcnt`` stays 0. Only some kernels keep its own
-    failcnt (6.18 does not), so that a 0 there is no evidence.
+    ``memsw`` is the limit and the failcnt of memory and swap together; None if they are not counted. If that
+    limit is not above the memory limit, it is met first, and ``memory.failcnt`` stays 0. Only some kernels
+    keep the failcnt of ``memsw`` (6.18 does not), so a 0 there is no evidence.
     """
     result = _numbers(stat)
     return GroupMemory(
@@ -182,7 +182,7 @@ def memory_v1(
 
 
 def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> GroupMemory:
-    """From ``memory.current``, ``memory.stat`` and ``memory.events``; groups below are included."""
+    """Return the memory from ``memory.current``, ``memory.stat`` and ``memory.events``, with subgroups."""
     result, reported = _numbers(stat), _numbers(events)
     # Before kernel 5.9 file and anonymous pages were not counted separately.
     refaults = result.get("workingset_refault_file", result.get("workingset_refault"))
@@ -200,7 +200,7 @@ def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> GroupMemo
 def memory_values(
     before: GroupMemory | None, after: GroupMemory, interval_s: float, instance: str, page_bytes: int
 ) -> Iterator[Value]:
-    """Available memory now and, since ``before``, signs of too little memory."""
+    """Yield available memory now, and signs of too little memory since ``before``."""
     yield Value("mem.available_bytes", instance, after.available_bytes)
     left = after.available_bytes / after.cap_bytes if after.cap_bytes else 0.0
     yield Value("mem.available_ratio", instance, left)
@@ -221,17 +221,17 @@ def _numbers(text: str) -> dict[str, int]:
 
 
 class Capped(NamedTuple):
-    """A capped group's memory, and the group's directory."""
+    """The memory of a group with a limit, and the directory of the group."""
 
     directory: str
     memory: GroupMemory
 
 
 class MemoryCaps:
-    """Looks up the memory of capped groups.
+    """Reads the memory of groups with a limit.
 
     Args:
-        files: of the machine.
+        files: files of the machine.
     """
 
     def __init__(self, files: Facts = HERE) -> None:
@@ -240,9 +240,9 @@ class MemoryCaps:
         self._machine_bytes = meminfo.parse(files.fact("/proc/meminfo") or "").get("MemTotal", 0)
 
     def tightest(self, pids: Iterable[int]) -> Capped | None:
-        """The capped group of the processes with the least memory left; None without a cap.
+        """Return the group of the processes with the least memory left; None without a limit.
 
-        A cap above the machine's own memory is none.
+        A limit above the memory of the machine does not count.
         """
         cappeds: dict[str, Capped] = {}
         for version, directories in self._groups.of(pids):
@@ -262,7 +262,7 @@ class MemoryCaps:
             for name in ("usage_in_bytes", "stat", "failcnt", "memsw.limit_in_bytes", "memsw.failcnt")
         )
         if not (usage and stat and failcnt):
-            return None  # gone meanwhile
+            return None  # the group has been removed
         return memory_v1(cap, usage, stat, failcnt, (limit, hits) if limit and hits else None)
 
     def _read_v2(self, directory: str) -> GroupMemory | None:
@@ -277,12 +277,12 @@ class MemoryCaps:
 
 
 class TierMemory:
-    """One tier's memory, reading by reading.
+    """The memory of one tier, from reading to reading.
 
     Args:
-        tier: its name.
-        caps: of the machine.
-        page_bytes: the machine's page size.
+        tier: name of the tier.
+        caps: memory limits of the machine's groups.
+        page_bytes: page size of the machine in bytes.
     """
 
     def __init__(self, tier: str, caps: MemoryCaps, page_bytes: int) -> None:
@@ -292,11 +292,11 @@ class TierMemory:
         self._page_bytes = page_bytes
 
     def read(self, pids: Iterable[int], interval_s: float) -> Iterator[Value]:
-        """The tier's memory now; nothing without a limit by a control group.
+        """Yield the memory of the tier now; nothing without a limit by a control group.
 
         Args:
-            pids: the processes the tier begins with.
-            interval_s: seconds since the reading before, 0 at the first.
+            pids: ids of the root processes of the tier.
+            interval_s: seconds since the last reading; 0 at the first.
         """
         before, self._before = self._before, self._caps.tightest(pids)
         if self._before is None:

@@ -1,4 +1,4 @@
-"""Region, zone and machine type of a cloud machine, from its firmware and its metadata service.
+"""Reads region, zone and machine type of a cloud machine from its firmware and its metadata service.
 
 The service is only queried if the firmware names Amazon, Microsoft Azure or Google, and with a short timeout:
 https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service,
@@ -19,7 +19,7 @@ from pinchpoint_collectors.linux.files import HERE, HostFiles
 ORIGIN = "http://169.254.169.254"
 _DMI = "/sys/class/dmi/id"
 _AZURE = "7783-7084-3265-9085-8269-3286-77"
-"""The asset tag of every virtual machine in Azure; other machines on Microsoft's hypervisor differ."""
+"""Asset tag of every virtual machine in Azure. Other machines on Microsoft's hypervisor have another."""
 _ANSWER_S = 1.0
 _LONGEST = 1 << 20
 
@@ -27,17 +27,17 @@ Ask = Callable[[str, Mapping[str, str], str], str]
 
 
 def from_firmware(files: HostFiles = HERE) -> dict[str, str]:
-    """``machine_type`` if the firmware has it (Amazon's does); else nothing."""
+    """Return ``machine_type`` if the firmware has it (Amazon's does); otherwise nothing."""
     product = files.fact(f"{_DMI}/product_name")
     return {"machine_type": product} if product and _provider(files) == "aws" else {}
 
 
 def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str]:
-    """``region``, ``zone``, ``machine_type`` if known; nothing outside of these clouds."""
+    """Return ``region``, ``zone`` and ``machine_type`` if known; nothing outside of these clouds."""
     read = _PROVIDERS.get(_provider(files) or "")
     if read is None:
         return {}
-    opener = build_opener(ProxyHandler({}))  # the service is on the local link: no proxy
+    opener = build_opener(ProxyHandler({}))  # the service is on the local link, so no proxy is used
 
     def ask(path: str, headers: Mapping[str, str], method: str = "GET") -> str:
         request = Request(f"{origin}{path}", headers=dict(headers), method=method)  # noqa: S310 - http, ours
@@ -49,7 +49,7 @@ def from_service(files: HostFiles = HERE, origin: str = ORIGIN) -> dict[str, str
 
 
 def from_document(provider: str, document: str) -> dict[str, str]:
-    """The same from the metadata service's answer; nothing if it is invalid."""
+    """Return the same facts from the answer of the metadata service; nothing if it is invalid."""
     read = _PROVIDERS.get(provider)
     return _known(read, lambda *_: document) if read is not None else {}
 
@@ -58,7 +58,7 @@ def _known(read: Callable[[Ask], Mapping[str, Any]], ask: Ask) -> dict[str, str]
     try:
         result = read(ask)
     except (OSError, HTTPException, ValueError, AttributeError):
-        return {}  # the service is switched off, or answers otherwise
+        return {}  # the service is switched off, or gives another answer
     return {name: value for name, value in result.items() if isinstance(value, str) and value}
 
 
@@ -104,4 +104,4 @@ _PROVIDERS: Mapping[str, Callable[[Ask], Mapping[str, Any]]] = {
     "azure": _azure,
     "google": _google,
 }
-"""Cloud -> the reader of its metadata service."""
+"""Cloud -> reader of its metadata service."""

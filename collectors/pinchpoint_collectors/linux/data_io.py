@@ -1,10 +1,10 @@
-"""Tests, with bounded I/O, what the kernel counts as a write on one device and file system.
+"""Tests with limited I/O which operations the kernel counts as writes on a device and file system.
 
-With a write-back cache, Linux counts the flush of ``fdatasync`` as a write without data *and* as a flush, so
-diskstats shows twice the writes and too low a latency. On a journalled file system the commit block is part
-of the flush itself, and subtracting flushes from writes subtracts data. Names do not show which case applies,
-so a test decides: it overwrites and appends a known number of blocks, each with ``fdatasync``, and compares
-the device's counters. Sectors show the number of blocks really written.
+With a write-back cache, Linux counts the flush of ``fdatasync`` as a write without data *and* as a flush.
+diskstats then shows twice the writes and too low a latency. On a journalled file system the commit block is
+part of the flush, and subtracting flushes from writes would subtract data. Names do not show which case
+applies, so a test decides: it overwrites and appends a known number of blocks, each with ``fdatasync``, and
+compares the counters of the device. Sectors show the number of blocks that were really written.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TOLERANCE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class DataIo:
-    """How to compute data writes from a device's counters.
+    """How data writes are calculated from the counters of a device.
 
     Attributes:
         counted: ``kernel``: writes are data writes; ``writes-flushes``: data writes are writes less flushes;
             ``unknown``: neither fits, or the test failed.
-        why: the figures behind the answer.
+        why: figures behind the answer.
     """
 
     counted: Counted
@@ -44,7 +44,7 @@ class DataIo:
 
 
 class Counts(NamedTuple):
-    """A device's counts during one pattern: writes, flushes, and blocks of data (from sectors)."""
+    """The counts of a device during one pattern: writes, flushes, and blocks of data (from sectors)."""
 
     writes: int
     flushes: int
@@ -73,7 +73,7 @@ def verify_data_io(path: Path, device: str) -> DataIo:
 
 
 def judge(overwritten: Counts, appended: Counts) -> DataIo:
-    """The answer from the counts of the two patterns."""
+    """Return the answer from the counts of the two patterns."""
     facts = (
         f"{overwritten.blocks} blocks written over: "
         f"{overwritten.writes} writes, {overwritten.flushes} flushes; "

@@ -16,9 +16,9 @@ from pinchpoint_collectors.linux.mountinfo import Mount, mount_of
 from pinchpoint_collectors.record import NotMeasured
 
 _VIRTUAL = re.compile(r"(loop|ram|zram|dm-|md)\d")
-"""Devices made of other devices or of memory: measured only if they have a role."""
+"""Devices made of other devices or of memory. They are measured only if they have a role."""
 _COUNTS_ITSELF = re.compile(r"(ram|zram|dm-|md|drbd|bcache)\d")
-"""Devices without a request queue: many kernels count their I/O even if `iostats` is 0."""
+"""Devices without a request queue. Many kernels count their I/O even if `iostats` is 0."""
 _NVME = re.compile(r"(nvme\d+)(n\d+)")
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _NETWORK = frozenset(
@@ -31,10 +31,10 @@ class DiskPlace:
     """The device of a disk role.
 
     Attributes:
-        given: the device name or path in farm.yaml.
-        device: kernel name of the whole disk; None if there is no block device below.
-        mount: its mount; None if the device is not mounted.
-        why: why there is no device.
+        given: device name or path in farm.yaml.
+        device: kernel name of the whole disk; None if there is no block device.
+        mount: mount of the device; None if it is not mounted.
+        why: why there is no device; "" if there is one.
     """
 
     given: str
@@ -44,12 +44,12 @@ class DiskPlace:
 
 
 class Disks:
-    """Looks devices up in /sys.
+    """Finds devices in /sys.
 
     Args:
-        mounts: the mount table of a process on that machine.
+        mounts: mount table of a process on that machine.
         sys: path of its /sys.
-        files: the machine's files.
+        files: files of the machine.
     """
 
     def __init__(self, mounts: Sequence[Mount], sys: str | Path = "/sys", files: HostFiles = HERE) -> None:
@@ -58,7 +58,7 @@ class Disks:
         self._files = files
 
     def whole(self) -> list[str]:
-        """The disks: no partitions, virtual devices, empty slots, or hidden paths to a disk."""
+        """Return the disks, without partitions, virtual devices, empty slots, or hidden paths to a disk."""
         block = f"{self._sys}/block"
         return [
             name
@@ -69,7 +69,7 @@ class Disks:
         ]
 
     def place(self, given: str) -> DiskPlace:
-        """The device of a role. Raises ``CollectorError`` for a missing device or path."""
+        """Return the device of a role. Raises ``CollectorError`` for a missing device or path."""
         if not given.startswith("/"):
             return self._named(given, given)
         result = self._files.find(given)
@@ -78,8 +78,7 @@ class Disks:
         mount = mount_of(result.real, self._mounts)
         device = self._by_number(result.number)
         if device is None and mount is not None:
-            # btrfs and overlays report device numbers without a device: the mount table names the device
-            # below.
+            # btrfs and overlays report device numbers without a device, so the mount table gives the device.
             device = self._by_source(mount.source)
         if device is None:
             return DiskPlace(given, None, mount, _no_device(mount))
@@ -98,9 +97,9 @@ class Disks:
         return sorted(set(result))
 
     def lines(self, device: str) -> list[str]:
-        """The lines of /proc/diskstats with its I/O; none if the kernel does not count it.
+        """Return the lines of /proc/diskstats with a disk's I/O; none if the kernel does not count it.
 
-        For an NVMe disk with several paths, kernels before 6.4 only count the I/O of each path.
+        Before 6.4, kernels count the I/O of an NVMe disk with several paths only for each path.
         """
         paths = self._paths(device)
         stat = self._files.fact(f"{self._sys}/block/{device}/stat")
@@ -110,7 +109,7 @@ class Disks:
         return paths if all(map(self._counts, paths)) else []
 
     def not_counted(self, device: str) -> NotMeasured:
-        """A disk without ``lines``: the kernel's zeros for it are not measurements."""
+        """Return whether a disk has no ``lines``. The zeros of the kernel for it are not measurements."""
         parts = self._paths(device) or [device]
         files = [self._iostats(part) for part in parts if not self._counts(part)]
         return NotMeasured(
@@ -127,7 +126,7 @@ class Disks:
         return f"{self._sys}/block/{device}/queue/iostats"
 
     def _paths(self, device: str) -> list[str]:
-        """The hidden devices an NVMe disk of several paths is reached by: ``nvme0c1n1`` of ``nvme0n1``."""
+        """Return the hidden devices of an NVMe disk with several paths: ``nvme0c1n1`` of ``nvme0n1``."""
         disk = _NVME.fullmatch(device)
         if disk is None:
             return []
@@ -135,7 +134,7 @@ class Disks:
         return [name for name in self._files.names(f"{self._sys}/block") if path.fullmatch(name)]
 
     def facts(self, device: str) -> dict[str, Any]:
-        """The kernel's facts about a disk; None for unknown ones."""
+        """Return the kernel's facts about a disk; None for unknown ones."""
         path = f"{self._sys}/block/{device}"
         fact = self._files.fact
         size, rotational = fact(f"{path}/size"), fact(f"{path}/queue/rotational")
@@ -171,19 +170,19 @@ class Disks:
             result = self._files.find(source)
         except (
             CollectorError
-        ):  # no device file with this name ("overlay", "server:/share"): the caller reports it
+        ):  # no device file has this name ("overlay", "server:/share"): the caller reports it
             return None
         return self._by_number(result.number) if result.is_device else None
 
     def _disk_of(self, device: str) -> str:
-        """The disk of a partition; a disk itself is returned."""
+        """Return the disk of a partition; a disk itself is returned unchanged."""
         path = f"{self._sys}/class/block/{device}"
         real = PurePosixPath(self._files.real(path) or path)
         return real.parent.name if self._files.fact(f"{path}/partition") else real.name
 
 
 def _no_device(mount: Mount | None) -> str:
-    """Why a path has no block device to watch."""
+    """Return why a path has no block device."""
     if mount is None:
         return "the mount table does not say what it lies on"
     kind = mount.file_system

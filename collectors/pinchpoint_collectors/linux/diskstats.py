@@ -1,4 +1,4 @@
-"""/proc/diskstats: I/O by block device. Fields f1… are numbered as in the kernel's iostats documentation."""
+"""Parses /proc/diskstats: I/O by device. Fields f1… are numbered as in the kernel's iostats documentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.value import Value, growth, rate
 
 SECTOR_BYTES = 512
-"""Size of a sector in diskstats and /sys/block/*/size, whatever the device's own sector size."""
+"""Size of a sector in diskstats and /sys/block/*/size, for any sector size of the device."""
 
 
 METRICS = (
@@ -22,11 +22,11 @@ METRICS = (
     "disk.outstanding",
     "disk.busy_ratio",
 )
-"""Metrics of every kernel's file; newer kernels also have flushes."""
+"""Metrics from the file of every kernel. Newer kernels also have flushes."""
 
 
 class DiskCounters(NamedTuple):
-    """One device's counts since boot; times in milliseconds. The last two are None before kernel 5.5."""
+    """Counts of one device since boot, with times in ms. The last two are None before kernel 5.5."""
 
     reads: int  # f1
     read_sectors: int  # f3
@@ -41,13 +41,13 @@ class DiskCounters(NamedTuple):
 
 
 def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskCounters]:
-    """Parse to counters by device.
+    """Return the counters by device.
 
     Lines have 14 fields, 18 with discards (kernel 4.18), 20 with flushes (5.5).
 
     Args:
-        text: the file's.
-        wanted: line name -> device: the counters of a device's lines are added up. None: each line is a
+        text: text of the file.
+        wanted: name of a line -> device; the counters of a device's lines are added up. None: each line is a
             device, including partitions.
     """
     disks: dict[str, DiskCounters] = {}
@@ -57,7 +57,7 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
             raise CollectorError(
                 f"/proc/diskstats: a line has {len(fields)} fields, expected 14 or more: {line!r}"
             )
-        # /sys writes a slash in a name (cciss/c0d0) as "!"; so do all our names.
+        # /sys writes a slash in a name (cciss/c0d0) as "!", and so do all names here.
         name = fields[2].replace("/", "!")
         device = name if wanted is None else wanted.get(name)
         if device is None:
@@ -70,7 +70,7 @@ def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskC
 
 
 def _together(counters: DiskCounters, other: DiskCounters) -> DiskCounters:
-    """The counters of two paths to one disk together; the busier path counts as its busy time."""
+    """Return the counters of two paths to one disk together. The busy time is that of the busier path."""
     return DiskCounters(
         counters.reads + other.reads,
         counters.read_sectors + other.read_sectors,
@@ -92,14 +92,14 @@ def values(
     devices: Collection[str],
     flushes_are_writes: Collection[str],
 ) -> Iterator[Value]:
-    """Rates and latencies of ``devices``.
+    """Yield rates and latencies of ``devices``.
 
     Args:
-        before: the reading before, None at the first.
-        after: this reading.
-        interval_s: seconds between the two.
-        devices: the whole disks to report.
-        flushes_are_writes: the devices whose flushes are verified to be counted as writes, too.
+        before: counters at the last reading; None at the first.
+        after: counters at this reading.
+        interval_s: seconds between the readings.
+        devices: whole disks to report.
+        flushes_are_writes: devices whose flushes are verified to be counted as writes.
     """
     if before is None:
         return
@@ -133,14 +133,14 @@ def _values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float
 
 
 def _data_values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float) -> Iterator[Value]:
-    """Data writes: writes less flushes, in number and time (docs/metrics.md)."""
+    """Yield data writes: writes less flushes, in number and time (docs/metrics.md)."""
     writes, write_ms = growth(old.writes, new.writes), growth(old.write_ms, new.write_ms)
     flushes, flush_ms = _flushes(old, new)
     data = None if writes is None or flushes is None else writes - flushes
     data_ms = None if write_ms is None or flush_ms is None else write_ms - flush_ms
-    if data is not None and data < 0:  # the two counts of a flush fell into different intervals
+    if data is not None and data < 0:  # the two counts of a flush were in different intervals
         data = None
-    # the same; rounding to whole milliseconds may give -1 instead of 0
+    # The same; rounding to whole milliseconds may give -1 instead of 0.
     if data_ms is not None and data_ms < 0:
         data_ms = 0 if data_ms == -1 else None
     yield Value("disk.data_writes_per_s", device, None if data is None else data / interval_s)
@@ -154,7 +154,7 @@ def _flushes(old: DiskCounters, new: DiskCounters) -> tuple[int | None, int | No
 
 
 def _latency(metric: str, device: str, operations: int | None, spent_ms: int | None) -> Value:
-    """Mean latency and its weight: without operations no latency and weight 0; after a reset neither."""
+    """Return mean latency and weight. Without operations the weight is 0, and after a reset both are None."""
     if operations is None or spent_ms is None:
         return Value(metric, device, None, None)
     return Value(metric, device, spent_ms / 1000 / operations if operations else None, operations)

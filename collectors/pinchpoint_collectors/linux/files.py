@@ -1,4 +1,4 @@
-"""Reads the small files of /proc and /sys of one machine, local or remote."""
+"""Reads the small files in /proc and /sys of one machine, local or remote."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class ExistingPath(NamedTuple):
     """A path that exists.
 
     Attributes:
-        real: without symbolic links.
-        is_device: whether it is the file of a block device.
-        number: ``major:minor`` of this device, or of the device below the path; None if unknown.
+        real: path without symbolic links.
+        is_device: whether the path is the file of a block device.
+        number: ``major:minor`` of that device, or of the device that contains the path; None if unknown.
     """
 
     real: str
@@ -25,31 +25,31 @@ class ExistingPath(NamedTuple):
 
 
 class Facts(Protocol):
-    """The contents of a machine's small files, by path."""
+    """The contents of a machine's small files by path."""
 
     def fact(self, path: str) -> str | None:
-        """The stripped text of a file; None if it is missing, empty or refused."""
+        """Return the stripped text of a file; None if it is missing, empty or refused."""
         ...
 
 
 class HostFiles(Facts, Protocol):
-    """Requests for a machine's files during its inspection."""
+    """Requests the files of a machine during its inspection."""
 
     def names(self, folder: str) -> list[str]:
-        """The sorted names in a folder; none if it is missing."""
+        """Return the sorted names in a folder; none if it is missing."""
         ...
 
     def real(self, path: str) -> str | None:
-        """The path without symbolic links; None if it is missing."""
+        """Return the path without symbolic links; None if it is missing."""
         ...
 
     def find(self, path: str) -> ExistingPath:
-        """Facts about a path and its mount. Raises ``CollectorError`` if it does not exist."""
+        """Return facts about a path and its mount. Raises ``CollectorError`` if it does not exist."""
         ...
 
 
 class LocalFiles:
-    """This machine's files."""
+    """The files of this machine."""
 
     def fact(self, path: str) -> str | None:
         return read_fact(path)
@@ -77,10 +77,10 @@ HERE = LocalFiles()
 
 
 def read_text(path: str) -> str:
-    """The whole file. Raises ``OSError``.
+    """Return the text of the whole file. Raises ``OSError``.
 
-    System calls are used directly: dozens to hundreds of these files are read each second, and ``open`` with
-    its buffer and text layer takes twice the kernel's time.
+    System calls are used directly, because up to hundreds of these files are read each second, and ``open``
+    with its buffer and text layer takes twice the kernel's time.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -96,7 +96,7 @@ class ReopenedFile:
     """A file of /proc that is read repeatedly: opening it takes a third of a reading's time.
 
     Args:
-        path: its path.
+        path: path of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -104,7 +104,7 @@ class ReopenedFile:
         self._descriptor: int | None = None
 
     def read(self) -> str:
-        """The whole present file. Raises ``OSError``."""
+        """Return the current text of the whole file. Raises ``OSError``."""
         if self._descriptor is None:
             self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         text = b""
@@ -113,14 +113,14 @@ class ReopenedFile:
         return text.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Give the descriptor back. Safe to call twice; ``read`` opens the file again."""
+        """Close the descriptor. A second call does nothing. ``read`` opens the file again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def read_fact(path: str) -> str | None:
-    """The stripped text of an optional file; None if it is missing, empty or refused."""
+    """Return the stripped text of an optional file; None if it is missing, empty or refused."""
     try:
         return read_text(path).strip() or None
     except OSError:  # missing, or (EINVAL) a device without an answer: both mean "not known"

@@ -1,4 +1,4 @@
-"""Facts about a machine, for the manifest."""
+"""Collects facts about a machine for the manifest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pinchpoint_collectors.linux.files import HERE, HostFiles
 
 
 def usable_cores(files: HostFiles = HERE) -> list[int]:
-    """The machine's cores; in a container those of its first process.
+    """Return the cores of the machine; in a container those of its first process.
 
-    Our own affinity is not used: load and collectors may be pinned to separate cores. Outside a container the
-    first process's affinity is not used either: `isolcpus` and systemd's `CPUAffinity` keep it off a
-    database's cores.
+    The affinity of this process is not used, because load and collectors may be pinned to separate cores.
+    Outside of a container the affinity of the first process is not used either: `isolcpus` and systemd's
+    `CPUAffinity` keep it off the cores of a database.
     """
     online = core_list(files.fact("/sys/devices/system/cpu/online") or "")
     if online and _is_whole(files):
@@ -25,7 +25,7 @@ def usable_cores(files: HostFiles = HERE) -> list[int]:
 
 
 def _is_whole(files: HostFiles) -> bool:
-    """Whether this is the machine and not a container, which shows no kernel threads."""
+    """Return whether this is the machine and not a container, which shows no kernel threads."""
     second = files.fact("/proc/2/status") or ""
     return bool(
         re.search(r"^Name:\s*kthreadd$", second, re.MULTILINE)
@@ -34,7 +34,7 @@ def _is_whole(files: HostFiles) -> bool:
 
 
 def core_list(text: str) -> list[int]:
-    """The cores of a kernel list (``0-3,8``), in order."""
+    """Return the cores in a list of the kernel (``0-3,8``), in order."""
     cores: list[int] = []
     for part in text.strip().split(","):
         if part:
@@ -44,18 +44,18 @@ def core_list(text: str) -> list[int]:
 
 
 def allowed_cores(status: str) -> list[int]:
-    """The cores that a process may use, from its /proc/PID/status; none if the file lacks them."""
+    """Return the cores that a process may use, from its /proc/PID/status; none if the file lacks them."""
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE)
     return core_list(allowed[1]) if allowed else []
 
 
 def machine_id(files: HostFiles = HERE) -> str | None:
-    """An id shared by everything on this kernel, containers included; different after a reboot."""
+    """Return an id that everything on this kernel shares, including containers. It changes at a reboot."""
     return files.fact("/proc/sys/kernel/random/boot_id")
 
 
 def machine_facts(files: HostFiles = HERE) -> dict[str, Any]:
-    """Facts shared by all hosts on this machine (keys: docs/metrics.md, "Inventory")."""
+    """Return facts that all hosts on this machine share (keys: docs/metrics.md, "Inventory")."""
     memory = meminfo.parse(files.fact("/proc/meminfo") or "")
     cores = usable_cores(files)
     return {
@@ -75,7 +75,7 @@ def machine_facts(files: HostFiles = HERE) -> dict[str, Any]:
 
 
 def interfaces(files: HostFiles = HERE) -> dict[str, float | None]:
-    """The network interfaces that are not down, with their speed in bytes/s (None: not reported)."""
+    """Return the network interfaces that are not down, with their speed in bytes/s (None: not reported)."""
     speeds = {}
     for name in files.names("/sys/class/net"):
         entry = str(PurePosixPath("/sys/class/net") / name)
@@ -87,7 +87,7 @@ def interfaces(files: HostFiles = HERE) -> dict[str, float | None]:
 
 
 def _cpu_model(files: HostFiles) -> str | None:
-    """The model in /proc/cpuinfo; on ARM from the device tree, or only the kind of processor."""
+    """Return the model in /proc/cpuinfo; on ARM that of the device tree, or only the kind of processor."""
     named = re.search(r"^model name\s*:\s*(.+)$", files.fact("/proc/cpuinfo") or "", re.MULTILINE)
     if named:
         return named[1].strip()
@@ -102,7 +102,7 @@ def _os_name(files: HostFiles) -> str:
 
 
 def _virtualisation(files: HostFiles) -> str | None:
-    """The vendor of the virtual machine, from its firmware; None on real hardware."""
+    """Return the vendor of the virtual machine, from its firmware; None on real hardware."""
     if " hypervisor" not in (files.fact("/proc/cpuinfo") or ""):
         return None
     names = [files.fact(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]

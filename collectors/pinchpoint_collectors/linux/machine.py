@@ -1,4 +1,4 @@
-"""Combines the files of a Linux machine into samples and inventory of its hosts."""
+"""Converts the files of a Linux machine to samples and inventory of its hosts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from pinchpoint_collectors.record import NotMeasured, Sample, Watch
 
 
 class LinuxMachine:
-    """One Linux machine, local or remote: converts its files' texts into samples.
+    """One Linux machine, local or remote, whose files are converted to samples.
 
     Args:
-        files: its small files.
-        watches: the farm's hosts on this machine.
-        page_bytes: the machine's page size.
-        tiers: the tiers of hosts that are only a part of the machine.
-        why_missing: why the machine lacks a source's file; None if it has it.
-        verify: test of what counts as a write to a device through a folder, if requested.
+        files: small files of the machine.
+        watches: hosts of the farm on this machine.
+        page_bytes: page size of the machine in bytes.
+        tiers: tiers of hosts that are only a part of the machine.
+        why_missing: returns why the machine lacks the file of a source; None if it has the file.
+        verify: tests which operations count as writes to a device through a folder, if requested.
 
     Attributes:
-        sources: all possible sources, in reading order.
-        missing: path -> what is not measured because the file is missing.
+        sources: all possible sources in the order of reading.
+        missing: path -> metrics that are not measured because the file is missing.
 
     Raises:
-        CollectorError: a disk of farm.yaml does not exist; the message names host and role.
+        CollectorError: a disk in farm.yaml does not exist; the message names host and role.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LinuxMachine:
         self.missing = {path: what for path, what in missing.items() if what is not None}
 
     def samples(self, reading: SourceReading) -> list[Sample]:
-        """A reading under the names of all hosts."""
+        """Return a reading under the names of all hosts."""
         return [
             Sample(reading.time_ns, reading.interval_s, watch.host, *value)
             for watch in self._watches
@@ -77,7 +77,7 @@ class LinuxMachine:
         ]
 
     def facts(self, watch: Watch) -> dict[str, Any]:
-        """The facts of one host for the inventory; see docs/metrics.md, "Inventory"."""
+        """Return the facts of one host for the inventory (docs/metrics.md, "Inventory")."""
         places, data_io = self._places[watch.host], self._data_io.get(watch.host, {})
         return {
             "tier": watch.tier,
@@ -89,7 +89,7 @@ class LinuxMachine:
         }
 
     def _verified(self, verify: Callable[[Path, str], DataIo]) -> dict[str, dict[str, DataIo]]:
-        """What counts as a write, by host and role, where testing is allowed; one test per file system."""
+        """Return what counts as a write by host and role, if testing is allowed; one test per file system."""
         tried: dict[tuple[str, str], DataIo] = {}
         ios: dict[str, dict[str, DataIo]] = {}
         for watch in self._watches:
@@ -106,7 +106,7 @@ class LinuxMachine:
         return ios
 
     def _flushes_are_writes(self) -> set[str]:
-        """Devices for which every tested role confirmed this."""
+        """Return the devices for which every tested role confirmed that flushes count as writes."""
         answers: dict[str, set[str]] = {}
         for host, by_role in self._data_io.items():
             for role, answer in by_role.items():
@@ -139,7 +139,7 @@ def _places(disks: Disks, watch: Watch) -> dict[str, DiskPlace]:
 
 
 def _role(place: DiskPlace, data_io: DataIo | None) -> dict[str, Any]:
-    """A role's entry in the inventory; ``data_io`` if it was tested."""
+    """Return the entry of a role in the inventory, with ``data_io`` if it was tested."""
     mount = place.mount
     return {
         "given": place.given,

@@ -1,4 +1,4 @@
-"""/proc/PID/mountinfo: the mount table."""
+"""Parses /proc/PID/mountinfo: the mount table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Mount(NamedTuple):
-    """One mount. ``device`` is ``major:minor``; ``root`` the mounted part of the file system."""
+    """One mount. ``device`` is ``major:minor``, and ``root`` the mounted part of the file system."""
 
     device: str
     root: str
@@ -21,7 +21,7 @@ class Mount(NamedTuple):
 
 
 def parse(text: str) -> list[Mount]:
-    """Parse in file order: of two mounts on one point the later hides the earlier."""
+    """Return the mounts in file order. Of two mounts on one point, the later one hides the earlier one."""
     mounts = []
     for line in text.splitlines():
         left, _, right = line.partition(" - ")
@@ -36,7 +36,7 @@ def parse(text: str) -> list[Mount]:
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
-    """The mount of an absolute path without symbolic links; None if the list has no root."""
+    """Return the mount of an absolute path without symbolic links; None if the list has no root."""
     above = {path, *map(str, PurePosixPath(path).parents)}
     result = None
     for mount in mounts:

@@ -1,4 +1,4 @@
-"""/proc/net/dev: traffic by interface."""
+"""Parses /proc/net/dev: traffic by interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ METRICS = ("net.received_bytes_per_s", "net.sent_bytes_per_s", "net.errors_per_s
 
 
 class NetCounters(NamedTuple):
-    """One interface's counts since boot; ``errors`` of both directions, without drops."""
+    """Counts of one interface since boot. ``errors`` are those of both directions, without drops."""
 
     received_bytes: int
     sent_bytes: int
@@ -19,7 +19,7 @@ class NetCounters(NamedTuple):
 
 
 def parse(text: str, only: Collection[str] | None = None) -> dict[str, NetCounters]:
-    """Parse to counters by interface, of the interfaces in ``only`` if given.
+    """Return counters by interface, only of the interfaces in ``only`` if given.
 
     A name may contain colons (``eth0:1``).
     """
@@ -39,7 +39,7 @@ def values(
     interval_s: float,
     speeds: Mapping[str, float | None],
 ) -> Iterator[Value]:
-    """Rates of the interfaces in ``speeds`` (bytes/s each, None for an unknown speed)."""
+    """Yield rates of the interfaces in ``speeds`` (bytes/s of each, None for an unknown speed)."""
     for name, speed in speeds.items():
         if speed is not None:
             yield Value("net.speed_bytes_per_s", name, speed)

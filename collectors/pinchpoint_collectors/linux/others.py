@@ -1,4 +1,4 @@
-"""CPU used by other processes on the machine, by program name."""
+"""Measures the CPU use of other processes on the machine, by program name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pinchpoint_collectors.processes import Members, Process, children, used_by_
 from pinchpoint_collectors.record import Processes, Sample
 
 METRIC = "generator.others_ratio"
-"""Share of the machine's CPU; instance ``""``: all other processes together."""
+"""Metric of the share of the machine's CPU. Instance ``""``: all other processes together."""
 HYPERVISOR = "hypervisor"
-"""Instance: CPU time that the hypervisor took (the kernel's steal)."""
+"""Instance for the CPU time that the hypervisor took (steal of the kernel)."""
 PROCESS = "process:"
-"""Prefix of instances of single programs; processes of one name count together."""
+"""Prefix of instances of single programs. Processes of one name count together."""
 _AT_A_TIME = 10
 _LEAST_RATIO = 0.005
 _NAMES = 100
@@ -30,12 +30,12 @@ _NAMES = 100
 class OtherProcesses:
     """Measures the CPU of processes other than Pinchpoint's and the farm's own.
 
-    A process that ends between two readings counts under its own name until its last reading; its later CPU
+    A process that ends between two readings counts under its own name until its last reading. Its later CPU
     time counts under the name of the parent that waited for it.
 
     Args:
-        host: the host name of the samples.
-        ours: processes that are not "others", with their descendants; this process is always one.
+        host: name of the host of the samples.
+        ours: processes that are not "others", with their descendants; this process is always included.
     """
 
     def __init__(self, host: str, ours: Sequence[Processes]) -> None:
@@ -52,7 +52,7 @@ class OtherProcesses:
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def read(self) -> Sequence[Sample]:
-        """The shares since the reading before; none at the first. See ``record.Collector``."""
+        """Return the shares since the last reading; none at the first (see ``record.Collector``)."""
         now_ns, times, table = time.monotonic_ns(), stat.parse(read_text("/proc/stat")), self._table.read()
         by_parent = children(table.values())
         roots = [result for one in self._roots for result in one.find(table)]
@@ -87,11 +87,11 @@ class OtherProcesses:
         ]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Empty: this collector has no facts."""
+        """Return no facts."""
         return {}
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 def _whole_name(name: str, table: Mapping[int, Process]) -> str:

@@ -17,6 +17,6 @@ def parse(text: str) -> int:
 
 
 def values(before: int | None, after: int, interval_s: float, resource: str) -> Iterator[Value]:
-    """The ratio of the interval in which some task waited for ``resource`` (cpu, io, memory)."""
+    """Yield the share of the interval in which some task waited for ``resource`` (cpu, io, memory)."""
     if before is not None:
         yield Value(f"pressure.{resource}_ratio", "", rate(before, after, interval_s, 1e-6))

@@ -16,7 +16,8 @@ KERNEL_NAME_LETTERS = 15
 _READINGS_PER_FULL_SCAN = 60
 _READINGS_PER_PORT_SEARCH = 10
 UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
-"""The process has ended since the listing, or is another user's and /proc is mounted with hidepid=1."""
+"""Errors for a process that has ended since the listing, or that hidepid=1 hides because it is another
+user's."""
 _HIDDEN = (
     "/proc hides other users' processes there (hidepid): watch as root, as the server's user, or as one of "
     "the group that its mount option gid names"
@@ -38,7 +39,7 @@ def parse(text: str) -> Process:
 
 
 class ProcessTable:
-    """All processes except kernel threads, read once for all tiers."""
+    """All processes except kernel threads. They are read once for all tiers."""
 
     def __init__(self) -> None:
         self._kernel_threads: set[int] = set()
@@ -63,12 +64,11 @@ class ProcessTable:
 
 
 class ServerMark(NamedTuple):
-    """What distinguishes one server from another with the same name.
+    """Properties that distinguish servers with the same name.
 
     Attributes:
-        ports: the TCP ports it listens on.
-        directory: its working directory: PostgreSQL, MariaDB and Redis use their data directory; None:
-            unknown.
+        ports: TCP ports on which the server listens.
+        directory: working directory; PostgreSQL, MariaDB and Redis use their data directory. None: unknown.
     """
 
     ports: Sequence[int] = ()
@@ -79,28 +79,28 @@ class ProcessReader(Protocol):
     """Reads details of single processes.
 
     Attributes:
-        ticks_per_s: clock ticks per second of its CPU times.
-        page_bytes: the machine's page size.
+        ticks_per_s: clock ticks per second of CPU times.
+        page_bytes: page size of the machine in bytes.
     """
 
     ticks_per_s: int
     page_bytes: int
 
     def threads(self, pid: int) -> Mapping[int, Process]:
-        """The threads of a process by thread id; none after its end. ``own`` is the thread's own time."""
+        """Return the threads of a process by id; none after its end. ``own`` is the time of the thread."""
         ...
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
-        """The cores that at least one of these processes may use, in order."""
+        """Return the cores that at least one of these processes may use, in order."""
         ...
 
     def places(self, pids: Sequence[int]) -> Mapping[int, ServerMark]:
-        """Ports and working directories of processes, as far as this user may see them."""
+        """Return ports and working directories of processes, as far as this user may see them."""
         ...
 
 
 class LocalProcessReader:
-    """This machine's processes."""
+    """Reads the processes of this machine."""
 
     def __init__(self) -> None:
         self.ticks_per_s = os.sysconf("SC_CLK_TCK")
@@ -138,7 +138,7 @@ def _directory(pid: int) -> str | None:
 
 
 def read_threads(pid: int) -> dict[int, Process]:
-    """The threads of a process by thread id; none after its end. ``own`` is the thread's own time."""
+    """Return the threads of a process by id; none after its end. ``own`` is the time of the thread."""
     try:
         tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - no Path object per thread and second
     except UNSEEN:
@@ -162,19 +162,19 @@ def _command_line(pid: int) -> str:
 
 
 class Missing(NamedTuple):
-    """Why a tier's processes were not found, and the remedy."""
+    """Why the processes of a tier were not found, and the remedy."""
 
     why: str
     remedy: str
 
 
 def _sees_all(table: Mapping[int, Process]) -> bool:
-    """Whether other users' processes are visible: the first process always exists."""
+    """Return whether other users' processes are visible: the first process always exists."""
     return 1 in table
 
 
 class Roots:
-    """Finds the processes a tier begins with, again after the server was restarted."""
+    """Finds the root processes of a tier, also after the server was restarted."""
 
     def __init__(self, wanted: Processes) -> None:
         self._wanted = wanted
@@ -185,7 +185,7 @@ class Roots:
         self.missing: Missing | None = None
 
     def find(self, table: Mapping[int, Process]) -> list[Process]:
-        """The tier's root processes; if there are none, ``missing`` says why."""
+        """Return the root processes of the tier. If there are none, ``missing`` says why."""
         if self._wanted.pids:
             process = self._by_pid(table)
         elif self._wanted.names:
@@ -201,7 +201,7 @@ class Roots:
         ids = ", ".join(map(str, self._wanted.pids))
         remedy = "start the tier before the run" if _sees_all(table) else _HIDDEN
         self.missing = Missing(f"no process with id {ids} runs", remedy)
-        # The id of an ended process is used again: the start time identifies the process.
+        # The id of an ended process is used again, so the start time identifies the process.
         return [found for found in there if self._starts.setdefault(found.pid, found.start) == found.start]
 
     def _by_name(self, table: Mapping[int, Process]) -> list[Process]:
@@ -221,7 +221,7 @@ class Roots:
         return [found for found in named if self._wanted.command_line in _command_line(found.pid)]
 
     def _that_answers(self, named: list[Process]) -> list[Process]:
-        """The server that listens on the tier's endpoint; all servers if none does."""
+        """Return the server that listens on the tier's endpoint; all servers if none does."""
         own = {found.pid: found for found in named}
         first = tops(own)
         if self._wanted.port is None or len(first) < 2:

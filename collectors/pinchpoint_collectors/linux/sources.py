@@ -1,4 +1,4 @@
-"""The files of /proc about the whole machine, read repeatedly, local or remote."""
+"""Lists the files in /proc about the whole machine that are read repeatedly, local or remote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinchpoint_collectors.value import Value
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """Values read together: their time (UTC ns), and the time since the last reading (0 at the first)."""
+    """Values read together, their time (UTC ns), and the time since the last reading (0 at the first)."""
 
     time_ns: int
     interval_s: float
@@ -22,14 +22,15 @@ class SourceReading:
 
 
 class GrowingFile:
-    """A file of counters, and the metrics of their growth.
+    """A file with counters, and the metrics of their growth.
 
     Args:
-        path: the file.
-        metrics: what is not measured if the file is missing (``disk.*``).
-        parse: the pure parser.
-        values: from the record before (None at the first reading), the record now and the seconds between.
-        remedy: how to get a missing file back; None if this is not possible.
+        path: path of the file.
+        metrics: metrics that are not measured if the file is missing (``disk.*``).
+        parse: pure parser of the text.
+        values: returns values from the last record (None at the first reading), the current record, and the
+            seconds between.
+        remedy: how to make a missing file available; None if this is not possible.
     """
 
     def __init__(
@@ -49,19 +50,19 @@ class GrowingFile:
         self._before_ns = 0
 
     def missing(self, why: str) -> NotMeasured:
-        """What is not measured because the file is not readable."""
+        """Return the metrics that are not measured because the file is not readable."""
         return NotMeasured(self.metrics, "", f"{self.path}: {why}", self.remedy)
 
     def take(self, text: str, time_ns: int, now_ns: int) -> SourceReading:
-        """The values since the text before.
+        """Return the values since the last text.
 
         Args:
-            text: the file's.
-            time_ns: time of the reading, UTC.
-            now_ns: the same by a monotonic clock.
+            text: text of the file.
+            time_ns: time of the reading in UTC ns.
+            now_ns: the same time by a monotonic clock.
 
         Raises:
-            CollectorError: the file has an unknown form.
+            CollectorError: the file has an unknown format.
         """
         after = self.understand(text)
         interval_s = 0.0 if self._before is None else (now_ns - self._before_ns) / 1e9
@@ -70,7 +71,7 @@ class GrowingFile:
         return SourceReading(time_ns, interval_s, values)
 
     def understand(self, text: str) -> Any:
-        """Parse the file. Raises ``CollectorError`` if it has an unknown form."""
+        """Parse the file. Raises ``CollectorError`` if it has an unknown format."""
         try:
             return self._parse(text)
         except (ValueError, IndexError) as error:
@@ -84,14 +85,14 @@ def machine_sources(
     speeds: Mapping[str, float | None],
     page_bytes: int,
 ) -> list[GrowingFile]:
-    """Every source of the machine.
+    """Return all sources of the machine.
 
     Args:
-        cores: the usable cores.
-        devices: the disks to watch, each with its lines of /proc/diskstats.
-        flushes_are_writes: the disks whose flushes are counted as writes, too.
-        speeds: the interfaces to watch, with their speed in bytes/s.
-        page_bytes: the machine's page size.
+        cores: usable cores.
+        devices: disks to watch, each with its lines in /proc/diskstats.
+        flushes_are_writes: disks whose flushes are counted as writes.
+        speeds: interfaces to watch, with their speed in bytes/s.
+        page_bytes: page size of the machine in bytes.
     """
     lines = {line: device for device, its in devices.items() for line in its}
     sources = [

@@ -1,4 +1,4 @@
-"""/proc/stat: CPU time by core, and the number of threads that run or are ready."""
+"""Parses /proc/stat: CPU time by core, and the number of threads that run or are ready."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinchpoint_collectors.value import Value
 
 
 class CoreTimes(NamedTuple):
-    """Clock ticks of one core since boot. ``busy``: user (guests too), nice, system, interrupts."""
+    """Clock ticks of one core since boot. ``busy`` is user (with guests), nice, system and interrupts."""
 
     busy: int
     idle: int
@@ -21,7 +21,7 @@ class CoreTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """The parsed file: times by core number, and threads that run or are ready."""
+    """The parsed file: times by core number, and the number of threads that run or are ready."""
 
     cores: Mapping[int, CoreTimes]
     running: int
@@ -32,7 +32,7 @@ _RUNNING = re.compile(r"^procs_running (\d+)$", re.MULTILINE)
 
 
 def parse(text: str) -> Stat:
-    """Parse /proc/stat. The summary line is left out: which cores count is the reader's business."""
+    """Parse /proc/stat. The summary line is left out, because the caller decides which cores count."""
     cores = {}
     for core, times in _CORE.findall(text):
         user, nice, system, idle, wait, irq, softirq, steal = map(int, times.split()[:8])
@@ -42,18 +42,18 @@ def parse(text: str) -> Stat:
 
 
 def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterator[Value]:
-    """CPU ratios of each usable core and, as instance ``""``, of all of them together.
+    """Yield CPU ratios of each usable core, and, as instance ``""``, of all of them together.
 
-    busy + steal + wait + idle = 1. Steal is time that the hypervisor gave to others: a core with busy + steal
-    = 1 is saturated. No interval is needed: the sum of all ticks is the elapsed time.
+    busy + steal + wait + idle = 1. Steal is time that the hypervisor gave to others, so a core with busy +
+    steal = 1 is saturated. No interval is needed, because the sum of all ticks is the elapsed time.
     """
-    # The reader itself runs while it reads: it is not a thread that waits for a core.
+    # This process runs while it reads, and is not a thread that waits for a core.
     yield Value("cpu.run_queue", "", max(0, after.running - 1))
     if before is None:
         return
     total: list[int] | None = [0, 0, 0, 0]
     for core in sorted(usable):
-        if core not in after.cores or core not in before.cores:  # taken offline while we watched
+        if core not in after.cores or core not in before.cores:  # the core was taken offline meanwhile
             yield from _ratios(str(core), None)
             continue
         spent = _spent(before.cores[core], after.cores[core])
@@ -63,7 +63,10 @@ def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterato
 
 
 def _spent(before: CoreTimes, after: CoreTimes) -> list[int] | None:
-    """Ticks by state; None after a reset. Idle and wait may fall slightly (proc(5)): that is no reset."""
+    """Return ticks by state; None after a reset.
+
+    Idle and wait may fall slightly (proc(5)) without a reset.
+    """
     busy, idle, wait, steal = (b - a for a, b in zip(before, after, strict=True))
     return None if busy < 0 or steal < 0 else [busy, max(0, idle), max(0, wait), steal]
 

@@ -1,4 +1,4 @@
-"""CPU of a tier's processes, in total and by its busiest threads, and the memory it has left."""
+"""Measures the CPU of a tier's processes, in total and by its busiest threads, and its available memory."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pinchpoint_collectors.record import Processes
 from pinchpoint_collectors.value import Value
 
 _BUSY_RATIO = 0.1
-"""A thread that was once its tier's busiest, with this share of a core, is followed from then on."""
+"""Share of a core from which the busiest thread of a tier is followed from then on."""
 _FOLLOWED_NAMES = 20
 
 
 class TierProcesses:
-    """One tier's processes on a machine, reading by reading.
+    """The processes of one tier on a machine, from reading to reading.
 
     Args:
-        name: the tier's.
-        wanted: the root processes of the tier.
-        caps: of the machine's control groups.
-        memory_caps: likewise.
+        name: name of the tier.
+        wanted: root processes of the tier.
+        caps: CPU limits of the machine's control groups.
+        memory_caps: memory limits of the machine's control groups.
         singles: reads details of single processes.
     """
 
@@ -47,13 +47,13 @@ class TierProcesses:
         before: Mapping[int, Process] | None,
         interval_s: float,
     ) -> Iterator[Value]:
-        """CPU since the last reading, and memory if it is limited, both read now.
+        """Return CPU since the last reading, and memory if it is limited, both read now.
 
         Args:
-            table: every process of the machine now.
-            by_parent: the same by parent.
-            before: every process at the reading before, None at the first.
-            interval_s: seconds between the two.
+            table: all processes of the machine now.
+            by_parent: parent -> processes of the table.
+            before: all processes at the last reading; None at the first.
+            interval_s: seconds between the readings.
         """
         self.follow(table, by_parent)
         threads = list(self.threads(self.members, before, interval_s, interval_s))
@@ -71,13 +71,13 @@ class TierProcesses:
 
     @property
     def members(self) -> Mapping[int, Process]:
-        """The tier's processes at the last reading, by id."""
+        """Return the processes of the tier at the last reading by id."""
         return self._members.now
 
     def cpu(
         self, before: Mapping[int, Process] | None, interval_s: float, cores: float | None
     ) -> Iterator[Value]:
-        """The tier's CPU since the last reading, as a ratio of ``cores`` (None: unknown)."""
+        """Yield the CPU of the tier since the last reading, as a ratio of ``cores`` (None: unknown)."""
         instance = f"tier:{self.name}"
         yield Value("cpu.cores", instance, cores or None)
         if before is None or interval_s <= 0:
@@ -87,7 +87,7 @@ class TierProcesses:
         yield Value("cpu.busy_ratio", instance, used / possible if possible else None)
 
     def with_threads(self) -> list[int]:
-        """Ids of its processes whose threads are read next."""
+        """Return the ids of its processes whose threads are read next."""
         return self._threads.wanted(self.members)
 
     def threads(
@@ -97,12 +97,12 @@ class TierProcesses:
         interval_s: float,
         threads_s: float,
     ) -> Iterator[Value]:
-        """The tier's busiest threads since the last reading of threads.
+        """Yield the busiest threads of the tier since the last reading of threads.
 
         Args:
-            members: its processes at the time their threads were requested.
-            before: every process of the machine at the last request; None at the first.
-            interval_s: seconds between the readings of the two.
+            members: its processes at the time of the request for their threads.
+            before: all processes of the machine at the last request; None at the first.
+            interval_s: seconds between these two readings.
             threads_s: seconds between the two readings of threads.
         """
         most = self._threads.read(members, self._singles.threads, before, interval_s, threads_s)
@@ -111,34 +111,34 @@ class TierProcesses:
                 yield Value("cpu.busy_ratio", f"thread:{name}", ratio)
 
     def memory(self, interval_s: float) -> Iterator[Value]:
-        """Its memory, if a control group limits it. ``interval_s``: since the last call."""
+        """Yield its memory, if a control group limits it. ``interval_s`` is the time since the last call."""
         return self._memory.read(tops(self.members), interval_s)
 
     def missing(self) -> Missing | None:
-        """Why the tier's processes are missing; None if they exist."""
+        """Return why the processes of the tier are missing; None if they exist."""
         return None if self.members else self._roots.missing
 
     def servers(self) -> list[dict[str, Any]]:
-        """Its root processes: id, name, TCP ports, directory, if known."""
+        """Return its root processes: id, name, TCP ports and directory, if known."""
         first = tops(self.members)
         places = self._singles.places(first)
         return [{"pid": pid, "name": self.members[pid].name, **places[pid]._asdict()} for pid in first]
 
     def cores(self) -> list[int]:
-        """The cores that its processes may use; empty without processes."""
+        """Return the cores that its processes may use; empty without processes."""
         return self._singles.cores(self.members)
 
     def cap_cores(self) -> float | None:
-        """The limit of its control groups, in cores; None without one."""
+        """Return the limit of its control groups in cores; None without one."""
         return self._caps.cap_cores(tops(self.members))
 
     def cores_used(self) -> float:
-        """The base of its CPU ratio: its cores, or its limit if lower; 0 without a process."""
+        """Return the base of its CPU ratio: its cores, or its limit if lower; 0 without a process."""
         allowed, cap = len(self.cores()), self.cap_cores()
         return float(allowed) if cap is None else min(float(allowed), cap)
 
     def cap_bytes(self) -> int | None:
-        """The memory limit of its control groups; None without one."""
+        """Return the memory limit of its control groups in bytes; None without one."""
         capped = self._memory_caps.tightest(tops(self.members))
         return capped.memory.cap_bytes if capped else None
 
@@ -147,8 +147,8 @@ class Tiers:
     """The tiers that are only a part of their machine.
 
     Args:
-        wanted: host -> (its tier's name, the root processes of the tier).
-        files: of the machine.
+        wanted: host -> name of its tier, and root processes of the tier.
+        files: files of the machine.
         singles: reads details of single processes.
     """
 
@@ -167,7 +167,7 @@ class Tiers:
             tier.find(table)
 
     def facts(self, host: str) -> dict[str, Any]:
-        """The inventory of one host's tier."""
+        """Return the inventory of the tier of a host."""
         tier = self.by_host.get(host)
         return {
             **({"tier_processes": tier.servers()} if tier else {}),
@@ -177,7 +177,7 @@ class Tiers:
         }
 
     def missing(self, host: str) -> Missing | None:
-        """Why a host's tier has no processes; None if it has some, or needs none."""
+        """Return why the tier of a host has no processes; None if it has some, or needs none."""
         tier = self.by_host.get(host)
         return tier.missing() if tier is not None else None
 
@@ -188,7 +188,7 @@ class _TierProcess(NamedTuple):
 
 
 class _Threads:
-    """Shares of a core by thread, read only for processes that ran."""
+    """Shares of a core by thread. Only the threads of processes that ran are read."""
 
     def __init__(self, ticks_per_s: int) -> None:
         self._ticks_per_s = ticks_per_s
@@ -196,7 +196,7 @@ class _Threads:
         self._names: dict[str, None] = {}  # a dict as an ordered set
 
     def wanted(self, members: Mapping[int, Process]) -> list[int]:
-        """Ids of the processes with several threads that ran since their last reading."""
+        """Return the ids of the processes with several threads that ran since their last reading."""
         return [
             pid
             for pid, process in members.items()
@@ -211,7 +211,7 @@ class _Threads:
         interval_s: float,
         threads_s: float,
     ) -> dict[str, float]:
-        """The largest share of a core of a thread of each name; see ``threads``."""
+        """Return the largest share of a core of a thread of each name (see ``threads``)."""
         most: dict[str, float] = {}
         seen = {}
         for pid, process in members.items():
@@ -233,7 +233,7 @@ class _Threads:
         return most
 
     def followed(self, most: Mapping[str, float]) -> list[tuple[str, float]]:
-        """The busiest thread now, and the followed ones, which were the busiest before."""
+        """Return the busiest thread now, and the threads that were the busiest before."""
         busiest = max(most, key=most.__getitem__, default=None)
         names = dict(self._names)
         if busiest is not None and most[busiest] > 0:

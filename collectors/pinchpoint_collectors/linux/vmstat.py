@@ -1,4 +1,4 @@
-"""/proc/vmstat: paging."""
+"""Parses /proc/vmstat: paging."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from collections.abc import Iterator, Mapping
 from pinchpoint_collectors.value import Value, rate
 
 _SWAP = re.compile(r"^(pswpin|pswpout) (\d+)$", re.MULTILINE)
-"""Two of some 180 lines: parsing all of them each second would cost more than the rest of a reading."""
+"""Two of some 180 lines, because parsing all of them each second would cost more than the rest of a
+reading."""
 
 
 def parse(text: str) -> dict[str, int]:
-    """Parse to pages by name: pages written to swap and read from it."""
+    """Return pages by name: pages written to swap and read from it."""
     return {name: int(number) for name, number in _SWAP.findall(text)}
 
 
 def values(
     before: Mapping[str, int] | None, after: Mapping[str, int], interval_s: float, page_bytes: int
 ) -> Iterator[Value]:
-    """Memory written to swap and read from it.
+    """Yield memory written to swap and read from it.
 
     ``pgpgin``/``pgpgout`` are not used: despite their names they count all block I/O.
     """

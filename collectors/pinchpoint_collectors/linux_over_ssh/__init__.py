@@ -1,1 +1,1 @@
-"""The collector ``ssh``: the script that runs on the host (``loop.sh``), and the parsing of its output."""
+"""Collector ``ssh``: the script that runs on the host (``loop.sh``), and the parsers of its output."""

@@ -1,4 +1,4 @@
-"""Parses one reading of all files from the wire, with each file's time."""
+"""Parses one reading of all files of a host, with the time of each file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pinchpoint_collectors.remote.clock import HostClock
 END = b"\n#e\n"
 
 _UPTIME = re.compile(r"^(\d+)\.(\d\d) \d+\.\d\d\n", re.MULTILINE)
-"""/proc/uptime: no other file of the list has such a line."""
+"""Pattern of /proc/uptime. No other file of the list has such a line."""
 _STEP_NS = 10_000_000
-"""The uptime's resolution."""
+"""Resolution of the uptime in ns."""
 _SET_NS = 50_000_000
-"""A larger difference between clock and uptime means that the clock was set."""
+"""Difference between clock and uptime in ns, above which the clock was set."""
 _SET_RATIO = 1e-3
 
 
 class FileText(NamedTuple):
-    """One file's text, and the uptime just before it was read (ns)."""
+    """The text of one file, and the uptime just before it was read (ns)."""
 
     uptime_ns: int
     text: str
@@ -31,8 +31,8 @@ class Frame(NamedTuple):
     """One reading.
 
     Attributes:
-        stamp_ns: the host's clock at its begin.
-        sections: its files in order.
+        stamp_ns: clock of the host at the begin of the reading, in ns.
+        sections: files in order.
         processes: /proc/PID/stat of every process; None if not requested.
     """
 
@@ -57,9 +57,9 @@ def parse(text: str) -> Frame:
 
 
 class Timeline:
-    """The times of readings: by our clock, and by a monotonic one.
+    """The times of readings by the local clock, and by a monotonic clock.
 
-    The host's clock is precise but may be set; its uptime is monotonic but has steps of 10 ms.
+    The clock of the host is precise but may be set. Its uptime is monotonic but has steps of 10 ms.
     """
 
     def __init__(self, clock: HostClock) -> None:
@@ -68,7 +68,7 @@ class Timeline:
         self._set_ns = 0
 
     def times(self, frame: Frame) -> Iterator[tuple[int, int]]:
-        """For each section, UTC in ns by this machine's clock, and ns of a monotonic clock."""
+        """Return for each file UTC ns by the local clock, and ns of a monotonic clock."""
         self._follow(frame)
         time_ns = self._clock.to_ours(frame.stamp_ns)
         now_ns = frame.stamp_ns - self._set_ns

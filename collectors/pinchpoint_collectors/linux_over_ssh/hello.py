@@ -1,4 +1,4 @@
-"""Parses a host's first report, sent once before its first reading."""
+"""Parses the first report of a host, sent once before its first reading."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BLOCK = "/sys/class/block"
 
 
 class Recorded:
-    """Another machine's files from its report: files that were not requested are missing.
+    """The files of another machine from its report. Files that were not requested are missing.
 
     Args:
         facts: path -> text.
-        links: path -> its target.
-        others: paths without a text that exist.
-        places: path -> (``none``, ``path`` or ``device``; the path without symbolic links).
+        links: path -> target of the link.
+        others: existing paths without a text.
+        places: path -> ``none``, ``path`` or ``device``, and the path without symbolic links.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A host at the begin of a session.
+    """The state of a host at the begin of a session.
 
     Attributes:
-        files: the contents of its files in /proc and /sys.
-        missing: repeatedly read files that are missing -> why.
-        fractions: whether its sleep accepts fractions of a second.
-        nanoseconds: whether readings are stamped to the nanosecond; else to 10 ms.
-        page_bytes: its page size.
-        ticks_per_s: its clock ticks per second, the unit of CPU time.
-        cloud: region, zone and machine type, as far as its cloud reports them.
+        files: contents of its files in /proc and /sys.
+        missing: repeatedly read files that are missing -> reason.
+        fractions: whether the sleep command of the host accepts fractions of a second.
+        nanoseconds: whether the times of readings have nanoseconds; otherwise 10 ms.
+        page_bytes: page size of the host in bytes.
+        ticks_per_s: clock ticks per second of the host, the unit of CPU time.
+        cloud: region, zone and machine type, as far as the cloud reports them.
     """
 
     files: Recorded
@@ -99,7 +99,7 @@ class Hello:
 
 
 def parse(text: str) -> Hello:
-    """Parse the output of ``hello`` in loop.sh; output of the login shell before it is ignored.
+    """Parse the output of ``hello`` in loop.sh. Output of the login shell before it is ignored.
 
     Raises ``CollectorError`` for other output.
     """

@@ -1,4 +1,4 @@
-"""The shell script for the host, and the one line that receives it there."""
+"""Builds the shell script for the host, and the line that receives it there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ END = "#end"
 RECEIVE = shell(
     'eval "$(while IFS= read -r l; do case $l in ("' + END + '") break;; esac; printf "%s\\n" "$l"; done)"'
 )
-"""Reads the script line by line up to ``END``: the script itself reads what follows.
+"""Shell command that reads the script line by line up to ``END``. The script itself reads what follows.
 
-So the script is never on a command line, whose length and quoting differ between login shells.
+The script is therefore never on a command line, whose length and quoting differ between login shells.
 """
 
 _LOOP = (
@@ -31,14 +31,14 @@ def script(
     *,
     processes: bool,
 ) -> str:
-    """The text to send to ``RECEIVE``.
+    """Return the text to send to ``RECEIVE``.
 
     Args:
-        interval_s: seconds between two readings; whole ones if the host's sleep accepts no fractions.
-        silence_s: the host ends the session after this time without a request.
-        files: the files to read repeatedly.
+        interval_s: seconds between two readings; whole seconds if the sleep command accepts no fractions.
+        silence_s: seconds without a request after which the host ends the session.
+        files: files to read repeatedly.
         places: paths whose disk is needed.
-        processes: whether to read every process, too.
+        processes: whether to read all processes, too.
     """
     given = {
         "interval": str(round(interval_s * 1e9)),

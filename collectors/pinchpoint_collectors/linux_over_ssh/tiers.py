@@ -1,4 +1,4 @@
-"""CPU of tiers that share a host, with each reading; threads and limits on request.
+"""Measures the CPU of tiers that share a host at each reading, and threads and limits on request.
 
 A file that is missing at one reading is requested with the next.
 """
@@ -24,31 +24,31 @@ from pinchpoint_collectors.record import Sample, Watch
 
 _NS = 1_000_000_000
 UPTIME = "/proc/uptime"
-"""Part of every question: it shows when the host read the rest."""
+"""Part of every request, because it shows when the host read the rest."""
 _SPECIAL = re.compile(r"[\s*?\[\]\\]")
 _THREAD = re.compile(r"/proc/(\d+)/task/(\d+)/stat:(.*)", re.DOTALL)
 _STAT = re.compile(r"^\d+ \(.*\) \S( -?\d+){40,}$", re.MULTILINE)
-"""A process name may contain a line break: such a process is not recognised and belongs to no tier."""
+"""Pattern of a line. A process whose name contains a line break is not recognised and belongs to no tier."""
 
 
 def parse_all(text: str) -> dict[int, Process]:
-    """Every process of a reading, by its id."""
+    """Return id -> process of a reading."""
     return {one.pid: one for one in (parse(found[0]) for found in _STAT.finditer(text))}
 
 
 class RequestedFiles:
-    """The small files of single processes and control groups, from the host's last answer.
+    """The small files of single processes and control groups, from the last answer of the host.
 
     ``CpuCaps`` and ``MemoryCaps`` read them like local files. Each file that is read is requested with the
     next question, also if it is known, because it may change.
 
     Args:
-        hello: the host's first report; its files are not requested again.
+        hello: first report of the host. Its files are not requested again.
 
     Attributes:
-        lacking: whether a file was read that has not been requested yet; the reader resets it.
-        ticks_per_s: see ``ProcessReader``.
-        page_bytes: likewise.
+        lacking: whether a file was read that has not been requested yet. The reader resets it.
+        ticks_per_s: clock ticks per second (see ``ProcessReader``).
+        page_bytes: page size in bytes (see ``ProcessReader``).
     """
 
     def __init__(self, hello: Hello) -> None:
@@ -61,7 +61,7 @@ class RequestedFiles:
         self._threads: Mapping[int, Mapping[int, Process]] = {}
 
     def fact(self, path: str) -> str | None:
-        """The text of a file; None also if it is not known yet: then ``lacking`` is set."""
+        """Return the text of a file. It is None if it is not known yet; ``lacking`` is set then."""
         reported = self._reported.fact(path)
         if reported is not None:
             return reported
@@ -71,7 +71,7 @@ class RequestedFiles:
         return self._answer.get(path)
 
     def threads(self, pid: int) -> Mapping[int, Process]:
-        """The threads of a process, if the last answer has them."""
+        """Return the threads of a process, if the last answer has them."""
         return self._threads.get(pid, {})
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
@@ -82,23 +82,23 @@ class RequestedFiles:
         return sorted(allowed)
 
     def places(self, pids: Sequence[int]) -> Mapping[int, ServerMark]:
-        """Nothing: not asked for."""
+        """Return nothing: places are not requested."""
         return {pid: ServerMark() for pid in pids}
 
     def question(self) -> list[str]:
-        """The paths that were read since the last question."""
+        """Return the paths that were read since the last request."""
         wanted, self._wanted = list(self._wanted), {}
         return wanted
 
     def take(self, paths: Sequence[str], lines: Iterable[str]) -> float | None:
-        """An answer of the host.
+        """Process an answer of the host.
 
         Args:
-            paths: the requested paths.
-            lines: each a path, a colon, and a line of that file.
+            paths: requested paths.
+            lines: lines with a path, a colon, and a line of that file.
 
         Returns:
-            Returns its uptime at the time of reading (s); None if unknown.
+            Returns the uptime at the time of reading in seconds; None if unknown.
         """
         threads: dict[int, dict[int, Process]] = defaultdict(dict)
         texts: dict[str, list[str]] = defaultdict(list)
@@ -108,7 +108,7 @@ class RequestedFiles:
             if thread:
                 threads[int(thread[1])][int(thread[2])] = parse(thread[3])
                 continue
-            # A control group's name may contain a colon: only the request shows where the path ends.
+            # The name of a control group may contain a colon, so only the request shows where the path ends.
             path = next((one for one in longest_first if line.startswith(f"{one}:")), None)
             if path is not None:
                 texts[path].append(line[len(path) + 1 :])
@@ -125,16 +125,16 @@ def pattern(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The state of the host at the time of a question.
+    """The state of the host at the time of a request.
 
     Attributes:
-        time_ns: of the reading before the question, by our clock.
-        now_ns: the same by a monotonic clock.
-        uptime_s: the same as the host's uptime.
-        table: every process of that reading.
+        time_ns: time of the reading before the request by the local clock.
+        now_ns: the same time by a monotonic clock.
+        uptime_s: the same time as uptime of the host in seconds.
+        table: all processes of that reading.
         members: host -> processes of its tier.
-        paths: what was requested.
-        number: of the question.
+        paths: requested paths.
+        number: number of the request.
     """
 
     time_ns: int
@@ -147,32 +147,32 @@ class _Look:
 
 
 class FileSession(Protocol):
-    """The required part of a ``Session``.
+    """The part of a ``Session`` that is needed.
 
     Attributes:
-        answers: of the host, by the question's number.
+        answers: number of a request -> answer of the host.
     """
 
     answers: dict[int, list[str]]
 
     def ask_files(self, patterns: Sequence[str]) -> int:
-        """Ask for files; return the question's number."""
+        """Request files. Return the number of the request."""
         ...
 
     def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
-        """Receive until ``enough`` is true, or it is ``until_s`` (monotonic clock)."""
+        """Receive until ``enough`` is true or the monotonic time ``until_s`` is reached."""
         ...
 
 
 class RemoteTiers(Tiers):
-    """The tiers of one host with processes of their own, reading by reading.
+    """The tiers of one host with processes of their own, from reading to reading.
 
-    Every reading has all processes; their threads and the files of their control groups are a separate
-    question, sent once per reading and answered with the next.
+    Every reading contains all processes. Their threads and the files of their control groups are requested
+    separately, once per reading, and processed with the next.
 
     Args:
-        watches: the farm's hosts on this machine.
-        hello: the host's first report.
+        watches: hosts of the farm on this machine.
+        hello: first report of the host.
     """
 
     def __init__(self, watches: Sequence[Watch], hello: Hello) -> None:
@@ -186,19 +186,19 @@ class RemoteTiers(Tiers):
         self._open: _Look | None = None
         self._answered: _Look | None = None
         self._answered_s = 0.0
-        """The host's uptime at its last answer."""
+        """Uptime of the host at its last answer in seconds."""
 
     def cpu(
         self, text: str, time_ns: int, now_ns: int, uptime_s: float, interval_s: float
     ) -> Iterator[Sample]:
-        """The tiers' CPU since the reading before.
+        """Yield the CPU of the tiers since the last reading.
 
         Args:
-            text: /proc/PID/stat of every process.
-            time_ns: time of the reading, by our clock.
-            now_ns: the same by a monotonic clock.
-            uptime_s: the same as the host's uptime.
-            interval_s: seconds since the reading before.
+            text: /proc/PID/stat of all processes.
+            time_ns: time of the reading by the local clock.
+            now_ns: the same time by a monotonic clock.
+            uptime_s: the same time as uptime of the host in seconds.
+            interval_s: seconds since the last reading.
         """
         before, table = self._latest, parse_all(text)
         by_parent = children(table.values())
@@ -213,7 +213,7 @@ class RemoteTiers(Tiers):
         self._latest = _Look(time_ns, now_ns, uptime_s, table, members)
 
     def go_on(self, session: FileSession) -> list[Sample]:
-        """Take the answer to the last question, and send the next one. Never waits."""
+        """Process the answer to the last request, and send the next one. Never waits."""
         samples: list[Sample] = []
         if self._open is not None and self._open.number in session.answers:
             look, self._open = self._open, None
@@ -229,9 +229,9 @@ class RemoteTiers(Tiers):
         return samples
 
     def prepare(self, session: FileSession, until_s: float) -> None:
-        """Ask for all details of the processes, in several rounds.
+        """Request all details of the processes, in several rounds.
 
-        A process shows its group, and the group its limits. Waits at most until then (monotonic clock).
+        A process shows its group, and the group its limits. Waits at most until a monotonic time.
         """
         while self._lacks_facts() and time.monotonic() < until_s:
             paths = [UPTIME, *self._asked.question()]
@@ -248,9 +248,9 @@ class RemoteTiers(Tiers):
         return self._asked.lacking
 
     def _take(self, look: _Look, lines: Sequence[str]) -> list[Sample]:
-        """Threads and memory since the answer before."""
+        """Yield threads and memory since the last answer."""
         uptime_s = self._asked.take(look.paths, lines)
-        if uptime_s is None:  # the host could not read even its uptime: the next question may succeed
+        if uptime_s is None:  # the host could not even read its uptime; the next request may succeed
             return []
         before, self._answered = self._answered, look
         since_s, self._answered_s = self._answered_s, uptime_s

@@ -1,1 +1,1 @@
-"""Cloud platforms: the share of their limits that disks and machines used, as the platform measured it."""
+"""Reads cloud platforms: the shares of their limits that disks and machines used."""

@@ -1,4 +1,4 @@
-"""Kind ``aws``: CloudWatch's metrics of an instance and its EBS volumes.
+"""Collector kind ``aws``: CloudWatch's metrics of an instance and its EBS volumes.
 
 https://docs.aws.amazon.com/ebs/latest/userguide/using_cloudwatch_ebs.html. Amazon reports no share of a
 limit: a check per minute reports whether the load on a volume or instance exceeded its limit.
@@ -33,11 +33,11 @@ class _AwsMetric(NamedTuple):
     """The meaning of one of Amazon's metrics.
 
     Attributes:
-        metric: its name.
-        statistic: the queried statistic.
+        metric: name of the metric.
+        statistic: statistic that is queried.
         unit: factor from Amazon's unit to the base unit.
-        grain_s: the interval of its values.
-        left: whether the value is the remaining share, not the used one.
+        grain_s: interval of its values in seconds.
+        left: whether the value is the remaining share and not the used one.
     """
 
     metric: str
@@ -64,11 +64,11 @@ _INSTANCE: Mapping[str, _AwsMetric] = {
     "EBSByteBalance%": _AwsMetric("cloud.vm_burst_bytes_used_ratio", "Average", 0.01, _FIVE, left=True),
 }
 _ADD_UP = frozenset({"cloud.disk_reads_per_s", "cloud.disk_writes_per_s", "cloud.disk_outstanding"})
-"""Metrics that are added up over the volumes of one role; of all others the highest value counts."""
+"""Metrics that are added up over the volumes of one role. Of all others the highest value counts."""
 
 
 class AwsKind:
-    """The kind ``aws`` of farm.yaml.
+    """Collector kind ``aws`` of farm.yaml.
 
     Options in farm.yaml: ``instance`` (its id), ``region``, ``volumes`` (disk role -> volume, or the list of
     a stripe's volumes); ``profile``, or ``access_key`` and ``secret_key`` (and ``session_token``), else
@@ -189,7 +189,7 @@ class CloudWatch:
     def _values(
         self, queries: Sequence[_Asked], begin_s: int, end_s: int
     ) -> Iterator[tuple[int, int, float]]:
-        """(number of the query, begin of the interval, value in Amazon's unit, or its used share)."""
+        """Yield number of the query, begin of the interval, and value in Amazon's unit or as used share."""
         token: dict[str, str] = {}
         for _ in itertools.count():
             answer = self._ask(
@@ -255,7 +255,7 @@ class _Asked(NamedTuple):
     dimensions: list[dict[str, str]]
 
     def query(self, number: int) -> dict[str, Any]:
-        """The metric as a query of GetMetricData."""
+        """Return the metric as a query of GetMetricData."""
         metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": self.dimensions}
         stat = {"Metric": metric, "Period": self.of.grain_s, "Stat": self.of.statistic}
         return {"Id": f"q{number}", "MetricStat": stat, "ReturnData": True}

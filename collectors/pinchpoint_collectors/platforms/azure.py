@@ -1,4 +1,4 @@
-"""Kind ``azure``: Azure Monitor's metrics of a virtual machine and its disks.
+"""Collector kind ``azure``: Azure Monitor's metrics of a virtual machine and its disks.
 
 Azure reports per minute the share of their limits that a disk and the machine used:
 https://learn.microsoft.com/azure/virtual-machines/disks-metrics. A share of 1 means that the limit was
@@ -26,7 +26,7 @@ from pinchpoint_collectors.platforms.base import (
 )
 from pinchpoint_collectors.record import Collector, Watch
 
-# The libraries log each failed login method; the collector reports the failure itself.
+# The libraries log each failed login method, but the collector reports the failure itself.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _NAMESPACE = "Microsoft.Compute/virtualMachines"
@@ -41,11 +41,11 @@ _LIBRARIES = {
 }
 _MINUTE, _FIVE = 60, 300
 OS_DISK = "os"
-"""The role of the system disk, which has no LUN."""
+"""Role of the system disk, which has no LUN."""
 
 
 class _AzureMetric(NamedTuple):
-    """The meaning of one of Azure's metrics: our name, factor to the base unit, interval in seconds."""
+    """The meaning of one of Azure's metrics: metric, factor to the base unit, interval in seconds."""
 
     metric: str
     unit: float
@@ -69,7 +69,7 @@ _MACHINE: Mapping[str, _AzureMetric] = {
 
 
 class AzureKind:
-    """The kind ``azure`` of farm.yaml.
+    """Collector kind ``azure`` of farm.yaml.
 
     Options in farm.yaml: ``resource`` (the machine's resource id), ``region``; ``luns`` (disk role -> LUN, or
     the list of a stripe's LUNs, or ``os``); ``tenant``, ``client`` and ``secret`` of an application, else
@@ -156,7 +156,7 @@ class AzureMonitor:
         self._client = MetricsClient(
             self._endpoint,
             self._credential,
-            retry_total=0,  # the caller decides about repetition
+            retry_total=0,  # the caller decides about retries
             connection_timeout=5,
             read_timeout=10,
             **more,
@@ -167,7 +167,8 @@ class AzureMonitor:
         highest: dict[tuple[MetricSeries, int], float] = {}
         for names, grain_s, of_disks in self._queries():
             for series, at, value in self._query(names, grain_s, of_disks, begin_s, end_s):
-                # For several disks of a role the one nearest to its limit, because it limits the stripe.
+                # Of several disks of a role the one nearest to its limit counts, because it limits the
+                # stripe.
                 highest[series, at] = max(value, highest.get((series, at), value))
         for (series, at), value in highest.items():
             yield MetricPoint(series, at, value)
@@ -180,7 +181,7 @@ class AzureMonitor:
         self._credential.close()
 
     def _queries(self) -> Iterator[tuple[list[str], int, bool]]:
-        """(names, interval, whether by LUN): a filter by LUN is refused for metrics without LUNs."""
+        """Return names, interval, and whether by LUN: a filter by LUN is refused for metrics without LUNs."""
         for grain_s in (_MINUTE, _FIVE):
             for of_disks in (False, True):
                 names = [
@@ -254,7 +255,7 @@ class AzureMonitor:
                     yield series, round(value.timestamp.timestamp()), float(value.average) * of.unit
 
     def _without_unknown(self, names: list[str], error: Any) -> list[str] | None:
-        """The names without those that the platform lacks for this machine; None: another error."""
+        """Return the names without those that the platform lacks for this machine; None: another error."""
         listed = _VALID.search(str(getattr(error, "message", "") or error))
         if error.status_code != 400 or listed is None:
             return None

@@ -1,8 +1,8 @@
-"""The common part of the cloud platforms' collectors: values arrive minutes late, and keep their own time.
+"""Base of the collectors of cloud platforms, whose values arrive minutes late with their own times.
 
-A platform measures each minute, and its values are available one to three minutes later. So the collector is
-read after the end of the measurement, for at most ``LATE_S`` (``record.LateCollector``). Values that are
-still missing then are not measured.
+A platform measures each minute, and its values are available one to three minutes later. The collector is
+therefore also read after the end of the measurement, for at most ``LATE_S`` (``record.LateCollector``).
+Values that are still missing then are not measured.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Incident, NotMeasured, Sample, Watch
 
 LATE_S = 240
-"""Time to wait for a value after its interval's end; then it counts as not measured."""
+"""Seconds after the end of its interval at which a missing value counts as not measured."""
 EVERY_S = 30.0
-"""The time between two queries."""
+"""Seconds between two queries."""
 _LOOK_BACK_S = 900
-"""Time range of the check, at the start, that values exist."""
+"""Length in seconds of the time range that is checked for values at the start."""
 _FIRST = 2
 """Number of earlier values of each series that the start returns, for ``check``."""
 _THROTTLED_S = 60.0
@@ -31,7 +31,7 @@ _NS = 1_000_000_000
 
 
 class MetricSeries(NamedTuple):
-    """One metric of one instance, measured once per ``grain_s`` seconds, at whole multiples in UTC."""
+    """One metric of one instance, measured every ``grain_s`` seconds, at whole multiples in UTC."""
 
     metric: str
     instance: str
@@ -39,7 +39,7 @@ class MetricSeries(NamedTuple):
 
 
 class MetricPoint(NamedTuple):
-    """One value, in base units, and the begin of its interval (UTC seconds)."""
+    """One value in base units, and the begin of its interval (UTC seconds)."""
 
     series: MetricSeries
     begin_s: int
@@ -47,16 +47,16 @@ class MetricPoint(NamedTuple):
 
     @property
     def end_s(self) -> int:
-        """When its interval ended."""
+        """Return the end of its interval in UTC seconds."""
         return self.begin_s + self.series.grain_s
 
 
 class ThrottledError(CollectorError):
-    """The platform answers no more for a while.
+    """The platform gives no answers for some time.
 
     Args:
-        said: the platform's answer.
-        after_s: the pause it asks for; None without one.
+        said: answer of the platform.
+        after_s: requested pause in seconds; None if none is requested.
     """
 
     def __init__(self, text: str, after_s: float | None) -> None:
@@ -68,36 +68,36 @@ class Platform(Protocol):
     """The metrics of one machine and its disks.
 
     Attributes:
-        name: its name in messages.
-        series: the queried series.
+        name: name of the platform in messages.
+        series: series that are queried.
     """
 
     name: str
     series: Sequence[MetricSeries]
 
     def fetch(self, begin_s: int, end_s: int) -> Iterable[MetricPoint]:
-        """All existing values of intervals between these times. Raises ``CollectorError``."""
+        """Return all existing values of intervals between two times. Raises ``CollectorError``."""
         ...
 
     def unknown(self) -> Mapping[str, str]:
-        """Metrics that the platform lacks for this machine -> why."""
+        """Return metric that the platform lacks for this machine -> reason."""
         ...
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
 class PlatformCollector:
-    """Fetches the platform's values until all have arrived or are too late.
+    """Fetches the values of the platform until all have arrived or are too late.
 
     Implements ``GapReporter`` and ``LateCollector``.
 
     Args:
-        watches: the farm's hosts on this machine.
-        platform: its metrics.
-        where: its name in messages.
-        clock: UTC seconds; for tests.
+        watches: hosts of the farm on this machine.
+        platform: metrics of the machine.
+        where: name of the collector in messages.
+        clock: returns UTC seconds; tests replace it.
     """
 
     late_s = LATE_S + 2 * EVERY_S
@@ -116,7 +116,7 @@ class PlatformCollector:
         self._reported: list[Incident] = []
         now_s = clock()
         self._next = {each: _floor(now_s, each.grain_s) for each in platform.series}
-        """Series -> its earliest interval without a value that may still come."""
+        """Series -> its earliest interval without a value that may still arrive."""
         self._came: set[tuple[MetricSeries, int]] = set()
         self._lost: dict[MetricSeries, int] = {}
         self._had: dict[MetricSeries, int] = {}
@@ -135,7 +135,7 @@ class PlatformCollector:
         self._due_s = now_s + EVERY_S
 
     def read(self) -> Sequence[Sample]:
-        """Every value that arrived since the last reading, with its own time."""
+        """Return every value that arrived since the last reading, with its own time."""
         if not self._primed:
             self._primed = True
             return ()
@@ -143,7 +143,7 @@ class PlatformCollector:
         now_s = self._clock()
         fetched = now_s >= self._due_s and self._fetch(now_s, points)
         samples = [sample for point in points for sample in self._samples(point, point.value)]
-        # While the platform does not answer, nothing is lost: earlier values can be fetched later, except the
+        # While the platform gives no answer, nothing is lost, because values can be fetched later, except the
         # last ones.
         if fetched or (self._until_s is not None and now_s > self._until_s + LATE_S):
             samples += self._missed(now_s)
@@ -152,19 +152,19 @@ class PlatformCollector:
         return samples
 
     def complete(self, until_ns: int) -> bool:
-        """Whether all values up to this time have arrived, or were reported as not measured."""
+        """Return whether all values up to a time have arrived, or were reported as not measured."""
         if self._until_s is None:
             self._until_s = until_ns / _NS
             self._due_s = min(self._due_s, self._clock() + 1)
         return self._complete
 
     def incidents(self) -> Sequence[Incident]:
-        """Minutes of which the platform reported nothing, and series of which values are missing."""
+        """Return minutes without any value, and series with missing values."""
         reported, self._reported = self._reported, []
         return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is not measured of this machine."""
+        """Return the metrics that are not measured on this machine."""
         missing = [asdict(each) for each in self._not_measured()]
         return {
             watch.host: {"tier": watch.tier, "platform": self._platform.name, "not_measured": missing}
@@ -176,7 +176,7 @@ class PlatformCollector:
         self._platform.close()
 
     def _fetch(self, now_s: float, into: list[MetricPoint]) -> bool:
-        """Add new values to ``into``; return whether the platform answered."""
+        """Add new values to ``into``. Return whether the platform answered."""
         self._due_s = now_s + EVERY_S
         try:
             result = list(self._platform.fetch(min(self._next.values()), int(now_s)))
@@ -198,7 +198,7 @@ class PlatformCollector:
         return True
 
     def _missed(self, now_s: float) -> list[Sample]:
-        """Values that are too late: not measured."""
+        """Yield values that are too late as not measured."""
         lost: dict[int, list[MetricSeries]] = {}
         for series in self._next:
             while self._over(series, now_s):
@@ -221,7 +221,7 @@ class PlatformCollector:
         ]
 
     def _over(self, series: MetricSeries, now_s: float) -> bool:
-        """Whether the earliest open interval is complete: its value has arrived, or is too late."""
+        """Return whether the earliest open interval is complete: its value has arrived, or is too late."""
         begin_s = self._next[series]
         end_s = begin_s + series.grain_s
         if self._until_s is not None and end_s > self._until_s:
@@ -241,7 +241,7 @@ class PlatformCollector:
     # ---- what did not come ----------------------------------------------------------------------------
 
     def _note_gaps(self, lost: Mapping[int, Sequence[MetricSeries]]) -> None:
-        """A gap for each minute without any value, unless there are never values."""
+        """Record a gap for each minute without any value, unless there are never values."""
         usual = {series for series in self._next if series.grain_s == 60 and self._comes(series)}
         for begin_s, missing in sorted(lost.items()):
             if usual and usual <= set(missing):
@@ -249,7 +249,7 @@ class PlatformCollector:
                 self._reported.append(Incident.gap(begin_s * _NS, (begin_s + 60) * _NS, 1, 60.0, why))
 
     def _note_missing(self) -> None:
-        """One sentence for all series with missing values at the end."""
+        """Record one sentence for all series with missing values at the end."""
         some = {series: count for series, count in self._lost.items() if self._comes(series)}
         if some:
             words = ", ".join(
@@ -285,10 +285,10 @@ def connected(
     """Log in and fetch the last minutes. Raises ``CollectorError`` with the remedy.
 
     Args:
-        watches: the farm's hosts on this machine.
-        where: its name in messages.
-        libraries: imports of ``make``, module -> package; they are the ``extra``.
-        extra: of pinchpoint-collectors.
+        watches: hosts of the farm on this machine.
+        where: name of the collector in messages.
+        libraries: imports of ``make``, module -> package. They belong to the ``extra``.
+        extra: extra of pinchpoint-collectors.
         make: creates the metrics of a machine from its watch and ``where``.
     """
     try:
@@ -309,25 +309,25 @@ def connected(
 
 
 def place(watch: Watch, kind: str) -> str:
-    """The name of a host's collector in messages."""
+    """Return the name of a host's collector in messages."""
     return f"host {watch.host!r}, collector {kind!r}"
 
 
 def first_line(error: Exception) -> str:
-    """An error's message in one line of at most 200 characters."""
+    """Return the message of an error on one line of at most 200 characters."""
     text = str(getattr(error, "message", "") or error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__
 
 
 def asked_pause_s(headers: Mapping[str, str]) -> float | None:
-    """The pause of ``Retry-After``; None without one."""
+    """Return the pause of ``Retry-After`` in seconds; None without one."""
     return retry_after_s(
         next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
     )
 
 
 def as_instances(option: str, given: object, roles: Iterable[str], where: str) -> dict[str, tuple[str, ...]]:
-    """``{log: 0, data: [1, 2]}`` as role -> the platform's names of its disks."""
+    """Return ``{log: 0, data: [1, 2]}`` as role -> names of its disks on the platform."""
     if not isinstance(given, Mapping) or not given:
         raise OptionError(
             option, "missing or no mapping; needed: a disk role and its disk, as {log: ...}", where

@@ -1,1 +1,1 @@
-"""The common part of remote collectors: ssh, and the offset between two clocks."""
+"""Common functions of remote collectors: ssh, and the offset between two clocks."""

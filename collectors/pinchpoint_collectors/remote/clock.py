@@ -1,8 +1,8 @@
 """Measures the offset of a host's clock, repeatedly.
 
-A host is asked for its time. Its answer was read between our question and the arrival of the answer, so the
-estimate is the middle, with half the round trip as error (Cristian 1989, "Probabilistic clock
-synchronization"). Of the latest questions the one with the shortest round trip is the most exact.
+A host is asked for its time. The answer was read between the request and its arrival, so the estimate is the
+middle, with half the round trip as error (Cristian 1989, "Probabilistic clock synchronization"). Of the
+latest requests the one with the shortest round trip is the most exact.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from pinchpoint_collectors.record import Sample
 _NS = 1_000_000_000
 
 WARN_OFFSET_S = 1.0
-"""Beyond this a host's own logs and files no longer match the run's times, and the user is warned."""
+"""Offset in seconds above which the user is warned: the host's own logs and files no longer match the times
+of the run."""
 
 _READINGS = 30
 _DRIFT_RATIO = 500e-6
-"""The fastest drift between two clocks: the kernel's limit for NTP (adjtimex(2))."""
+"""Fastest drift between two clocks: the kernel's limit for NTP (adjtimex(2))."""
 
 
 class _Observation(NamedTuple):
-    """One answer: host's time - ours, half the round trip, time of arrival (all ns)."""
+    """One answer: host's time - local time, half the round trip, time of arrival (all ns)."""
 
     offset_ns: int
     error_ns: int
@@ -35,7 +36,7 @@ class HostClock:
     """The clock of one host, once it has answered.
 
     Args:
-        readings: number of the latest observations that count.
+        readings: number of the latest answers that count.
     """
 
     def __init__(self, readings: int = _READINGS) -> None:
@@ -44,13 +45,13 @@ class HostClock:
     def observe(self, sent_ns: int, host_ns: int, received_ns: int) -> None:
         """Add one answer of the host.
 
-        An answer that arrived before its question is ignored: our own clock was set meanwhile. An answer that
-        drift cannot explain means that a clock was set: earlier answers are forgotten.
+        An answer that arrived before its request is ignored, because the local clock was set meanwhile. An
+        answer that drift cannot explain means that a clock was set, and earlier answers are forgotten.
 
         Args:
-            sent_ns: time of the question, by our clock (UTC ns since 1970).
-            host_ns: the host's time.
-            received_ns: time of the answer, by our clock.
+            sent_ns: time of the request by the local clock (UTC ns since 1970).
+            host_ns: time of the host.
+            received_ns: time of the answer by the local clock.
         """
         if received_ns < sent_ns:
             return
@@ -70,21 +71,21 @@ class HostClock:
 
     @property
     def known(self) -> bool:
-        """Whether the host has answered at least once."""
+        """Return whether the host has answered at least once."""
         return bool(self._latest)
 
     @property
     def offset_ns(self) -> int:
-        """The host's clock - ours. Raises ``ValueError`` before the first answer, when it is unknown."""
+        """Return the host's clock - the local clock. Raises ``ValueError`` before the first answer."""
         return self._best.offset_ns
 
     @property
     def error_ns(self) -> int:
-        """The error of the offset, to either side. Raises ``ValueError`` before the first answer."""
+        """Return the error of the offset to either side. Raises ``ValueError`` before the first answer."""
         return self._best.error_ns
 
     def to_ours(self, host_ns: int) -> int:
-        """A stamp of the host by our clock. Raises ``ValueError`` before the first answer."""
+        """Return a time of the host by the local clock. Raises ``ValueError`` before the first answer."""
         return host_ns - self.offset_ns
 
     def samples(self, time_ns: int, interval_s: float, hosts: Sequence[str], kind: str) -> Iterator[Sample]:
@@ -96,7 +97,7 @@ class HostClock:
             yield Sample(time_ns, interval_s, host, "collector.clock_error_s", kind, error_s)
 
     def facts(self) -> dict[str, Any]:
-        """The inventory's ``clock``: the offset at the time of the inventory."""
+        """Return the inventory's ``clock``: the offset at the time of the inventory."""
         return {
             "offset_s": self.offset_ns / _NS if self.known else None,
             "error_s": self.error_ns / _NS if self.known else None,

@@ -16,37 +16,39 @@ from pinchpoint_collectors.remote.ssh import Address
 
 NS = 1_000_000_000
 CONNECT_S = 20.0
-"""From nothing to a host's first words, jump hosts included."""
+"""Time limit from the start of a connection to the first output of the host in seconds, with jump hosts."""
 GAP_INTERVALS = 2.5
 SILENT_S = 2.5
-"""A longer silence is a failure; after a shorter one, the next reading has the data."""
+"""Silence in seconds above which a reading fails. After a shorter silence, the next reading has the data."""
 _GIVE_UP_S = 20.0
-"""ssh notices a dead link earlier; this is for a frozen program behind a working link."""
+"""Seconds of silence after which the link is given up. It is for a hung program, because ssh notices a dead
+link earlier."""
 _PATIENCE_S = 0.8
-"""Longest wait of a reading for new data, within the run's second."""
+"""Longest wait of a reading for new data in seconds, within the second of the run."""
 _IDLE_S = 20.0
-"""After this time without a reading (a run that prepares its data) there is no gap: no reading was due."""
+"""Seconds without a reading after which there is no gap, because no reading was due (a run prepares its
+data)."""
 _ASK_S = 10.0
-"""Interval of questions for the host's time, which also keep the link alive."""
+"""Seconds between requests for the time of the host, which also keep the link alive."""
 _FIRST_QUESTIONS = 5
 
 S = TypeVar("S", bound=SshSession)
 
 
 class RemoteCollector(ABC, Generic[S]):
-    """One machine, for all its hosts; at most one session with it at a time.
+    """One machine for all its hosts, with at most one session at a time.
 
-    See ``record.Collector`` and ``record.GapReporter``. A subclass defines how a session begins and what it
-    reads.
+    A subclass defines how a session begins and what it reads (see ``record.Collector`` and
+    ``record.GapReporter``).
 
     Args:
-        watches: the farm's hosts on this machine.
-        address: its address.
+        watches: hosts of the farm on this machine.
+        address: ssh address of the machine.
     """
 
     kind: str
     speaker: str
-    """The name of the remote side, for messages."""
+    """Return the name of the remote side for messages."""
 
     def __init__(self, watches: Sequence[Watch], address: Address) -> None:
         self._watches = tuple(watches)
@@ -68,7 +70,7 @@ class RemoteCollector(ABC, Generic[S]):
         self._inventory: Mapping[str, Mapping[str, Any]] = {}
 
     def read(self) -> Sequence[Sample]:
-        """The data since the last reading; see ``record.Collector``. Waits at most about a second."""
+        """Return the data since the last reading (see ``record.Collector``). Waits at most about a second."""
         now_s = time.monotonic()
         idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
         if idle:
@@ -92,47 +94,47 @@ class RemoteCollector(ABC, Generic[S]):
         return reported
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host at the time of connecting. See docs/metrics.md, "Inventory"."""
+        """Return facts about each host at the time of connecting (docs/metrics.md, "Inventory")."""
         return self._inventory
 
     def close(self) -> None:
-        """End the link and our process on the host. Safe to call twice; ``read`` opens a new link."""
+        """End the link and the process on the host. A second call does nothing. ``read`` opens a new link."""
         if self._session is not None:
             self._session.close()
             self._session = None
 
     @abstractmethod
     def _connect(self) -> S:
-        """Start a new session. Raises ``CollectorError`` if this machine has no ssh."""
+        """Start a new session. Raises ``CollectorError`` if ssh is not installed on this machine."""
 
     @abstractmethod
     def _begin(self, session: S) -> None:
-        """Called after the host's greeting. Raises ``CollectorError`` if the host differs from farm.yaml."""
+        """Process the host's greeting. Raises ``CollectorError`` if the host differs from farm.yaml."""
 
     @abstractmethod
     def _taken(self, session: S) -> list[Sample]:
-        """The samples of the readings that have arrived."""
+        """Return the samples of the readings that have arrived."""
 
     def _answers(self, session: S, until_s: float) -> Iterable[Sample]:  # noqa: ARG002 - not every kind asks
-        """Take answers other than readings; waits at most until then (monotonic clock)."""
+        """Process answers other than readings. Waits at most until a monotonic time."""
         return ()
 
     def _spent_there(self, session: S) -> Iterable[tuple[str, float]]:  # noqa: ARG002 - not every kind reports it
-        """(instance, CPU seconds) of our processes on the host since the last call."""
+        """Return instance and CPU seconds of the processes on the host since the last call."""
         return ()
 
     @property
     def _slow_s(self) -> float:
-        """Additional time that a reading may take because its host is read rarely."""
+        """Return the additional seconds that a reading may take because its host is read rarely."""
         return 0.0
 
     @property
     def _remedy(self) -> str:
-        """Why no data may arrive, and the remedy."""
+        """Return why no data may arrive, and the remedy."""
         return "the link is slow or cut, or the host stands still"
 
     def _open(self, patience_s: float) -> S:
-        """The present session, else a new one. Raises ``CollectorError`` while there is none."""
+        """Return the current session, or a new one. Raises ``CollectorError`` while there is none."""
         now_s = time.monotonic()
         if self._session is None:
             if not self._backoff.due:
@@ -165,7 +167,7 @@ class RemoteCollector(ABC, Generic[S]):
         raise CollectorError(why)
 
     def _ask(self, session: S) -> None:
-        """Ask for the host's time if due: several times at the begin, then regularly."""
+        """Request the time of the host if due: several times at the begin, then regularly."""
         now_s = time.monotonic()
         if session.answered and now_s >= self._ask_at_s:
             session.ask_time()
@@ -191,7 +193,7 @@ class RemoteCollector(ABC, Generic[S]):
         self._incidents.append(Incident.gap(from_ns, to_ns, missed, interval_s, why))
 
     def _own(self, session: S) -> Iterator[Sample]:
-        """The cost of this collector outside of this thread, and the offset of the host's clock."""
+        """Yield the cost of this collector outside of this thread, and the offset of the host's clock."""
         time_ns, kind, wall = time.time_ns(), self.kind, session.wall
         interval_s, cpu_s, received_bytes = self._cost.since(session)
         spent = ((f"{kind}/client", cpu_s), *self._spent_there(session))

@@ -1,4 +1,4 @@
-"""The protocol of a conversation with a host over ssh."""
+"""Defines the protocol of a session with a host over ssh."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _SAID_LINES = 20
 
 
 class SshSession(ABC):
-    """One ssh process. It never waits by itself: only ``wait`` does, for the given time.
+    """One ssh process. Only ``wait`` waits, for the given time.
 
     Args:
-        address: the host.
+        address: ssh address of the host.
         command: the command on the host.
 
     Raises:
-        CollectorError: this machine has no ssh.
+        CollectorError: ssh is not installed on this machine.
     """
 
     def __init__(self, address: Address, command: str) -> None:
         self._address = address
         self._asked_ns: dict[int, int] = {}
-        """Number of a question -> when it was sent; answered ones are removed."""
+        """Number of a request -> time at which it was sent. Answered requests are removed."""
         self._number = 0
         self._said: deque[str] = deque(maxlen=_SAID_LINES)
         self._link = ssh.start(address, command)
 
     def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
-        """Receive until ``enough`` is true, the link ends, or it is ``until_s`` (monotonic clock)."""
+        """Receive until ``enough`` is true, the link ends, or the monotonic time ``until_s`` is reached."""
         self._take(0.0)
         while not enough() and not self._link.ended:
             left_s = until_s - time.monotonic()
@@ -46,21 +46,21 @@ class SshSession(ABC):
 
     @property
     def answered(self) -> bool:
-        """Whether no question for the time is open."""
+        """Return whether no request for the time is open."""
         return not self._asked_ns
 
     @property
     def ended(self) -> bool:
-        """Whether no more data will arrive."""
+        """Return whether no more data will arrive."""
         return self._link.ended
 
     @property
     def received_bytes(self) -> int:
-        """Number of received bytes, without ssh's own protocol."""
+        """Return the number of received bytes, without ssh's own protocol."""
         return self._link.received_bytes
 
     def cpu_s(self) -> float | None:
-        """CPU seconds of the local ssh process; None if it has ended."""
+        """Return the CPU seconds of the local ssh process; None if it has ended."""
         try:
             used = psutil.Process(self._link.pid).cpu_times()
         except psutil.Error:
@@ -68,11 +68,11 @@ class SshSession(ABC):
         return used.user + used.system
 
     def close(self) -> None:
-        """End the session, its local process and our process on the host. Safe to call twice."""
+        """End the session, its local process and the process on the host. A second call does nothing."""
         self._link.close()
 
     def _next_question(self) -> int:
-        """The number of a question for the time that is sent now."""
+        """Return the number of a request for the time that is sent now."""
         self._number += 1
         self._asked_ns[self._number] = time.time_ns()
         return self._number
@@ -80,17 +80,17 @@ class SshSession(ABC):
     @property
     @abstractmethod
     def greeted(self) -> bool:
-        """Whether the host has sent its facts."""
+        """Return whether the host has sent its facts."""
 
     @property
     @abstractmethod
     def has_reading(self) -> bool:
-        """Whether a reading with a time by our clock has arrived."""
+        """Return whether a reading with a time by the local clock has arrived."""
 
     @property
     @abstractmethod
     def wall(self) -> HostClock:
-        """The host's clock of the day."""
+        """Return the host's clock of the day."""
 
     @abstractmethod
     def ask_time(self) -> None:
@@ -98,15 +98,18 @@ class SshSession(ABC):
 
     @abstractmethod
     def why_ended(self, silent_s: float = 0.0) -> str:
-        """Why the link ended, with the remedy; ``silent_s``: the time without data before."""
+        """Return why the link ended, with the remedy.
+
+        ``silent_s`` is the time without data before the end.
+        """
 
     @abstractmethod
     def _take(self, timeout_s: float) -> None:
-        """Receive for at most this many seconds, until something has arrived."""
+        """Receive for at most a number of seconds, until data has arrived."""
 
 
 class SessionCost:
-    """The resources of a session since the last call."""
+    """The resources that a session used since the last call."""
 
     def __init__(self) -> None:
         self._at_s = time.monotonic()
@@ -114,7 +117,7 @@ class SessionCost:
         self._bytes = 0
 
     def since(self, session: SshSession) -> tuple[float, float | None, float]:
-        """Seconds, CPU seconds of the ssh process (None: unknown), bytes received."""
+        """Return seconds, CPU seconds of the ssh process (None: unknown), and bytes received."""
         at_s, cpu_s, received = time.monotonic(), session.cpu_s(), session.received_bytes
         passed_s = at_s - self._at_s
         used_s = None if cpu_s is None or self._cpu_s is None else cpu_s - self._cpu_s

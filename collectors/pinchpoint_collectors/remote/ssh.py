@@ -1,7 +1,7 @@
-"""Uses the system's ssh: the address of a host, the command line, messages for its failures.
+"""Uses the system's ssh: the address of a host, the command line, messages for failures.
 
 The user's configuration, keys, agent, jump hosts and known_hosts apply. Questions cannot be answered
-(BatchMode), and no password is on a command line: there is no option for one.
+(BatchMode). No option has a password, so that none is on a command line.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.options import file, port, word
 
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
-"""The keys of a ``collect`` entry with a host's address."""
+"""Keys of a ``collect`` entry with the address of a host."""
 PUBLIC = frozenset({"address", "user", "port", "identity", "config"})
 """Options whose values may be shown."""
 
 CONNECT_TIMEOUT_S = 5
 ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 2
-"""ssh probes a silent link this many times, every ALIVE_INTERVAL_S, and ends it at the next."""
+"""Number of probes of a silent link, one every ALIVE_INTERVAL_S. ssh ends the link at the next one."""
 
 SSH_FAILED = 255
-"""ssh's own exit status; any other is the command's."""
+"""Exit status of ssh itself. Any other status is that of the command."""
 
 _SETTINGS = (
     "BatchMode=yes",
     f"ConnectTimeout={CONNECT_TIMEOUT_S}",
     f"ServerAliveInterval={ALIVE_INTERVAL_S}",
     f"ServerAliveCountMax={ALIVE_COUNT}",
-    # Errors alone, so that a banner is never mistaken for one.
+    # Only errors are printed, so that a banner is never mistaken for one.
     "LogLevel=ERROR",
-    # An existing shared connection of the user's is used; none is left behind as a master.
+    # An existing shared connection of the user is used, but no new master is left behind.
     "ControlMaster=no",
     # Turns off what the user's configuration adds for terminals.
     "RemoteCommand=none",
@@ -53,10 +53,10 @@ class Address:
     """The address of a host; None leaves a value to the user's ssh configuration.
 
     Attributes:
-        host: a name (also an alias of the configuration) or an IP address.
-        user: the login name.
-        port: the TCP port.
-        identity: the file of a private key.
+        host: name (also an alias in the configuration) or IP address.
+        user: login name.
+        port: TCP port.
+        identity: file of a private key.
         config: another ssh configuration file than ``~/.ssh/config``; it may define jump hosts.
     """
 
@@ -72,7 +72,7 @@ class Address:
 
         Raises:
             OptionError: an option is invalid.
-            CollectorError: a named file is not on this machine.
+            CollectorError: a named file does not exist on this machine.
         """
         host = word(options, "address")
         if host is None:
@@ -94,10 +94,10 @@ class Address:
 
 
 def argv(address: Address, command: str) -> list[str]:
-    """The command line that runs ``command`` on the host, through the user's login shell.
+    """Return the command line that runs ``command`` on the host, through the login shell of the user.
 
-    Its standard streams are the command's; ``command`` must contain no secret, because ``ps`` shows it on
-    both machines.
+    Its standard streams are those of the command. ``command`` must contain no secret, because ``ps`` shows it
+    on both machines.
     """
     line = ["ssh", "-T"]
     for setting in _SETTINGS:
@@ -114,7 +114,7 @@ def argv(address: Address, command: str) -> list[str]:
 
 
 def start(address: Address, command: str) -> PipedProcess:
-    """Start ``command`` on the host. Raises ``CollectorError`` if this machine has no ssh."""
+    """Start ``command`` on the host. Raises ``CollectorError`` if ssh is not installed on this machine."""
     try:
         return PipedProcess(argv(address, command))
     except FileNotFoundError as error:
@@ -122,22 +122,22 @@ def start(address: Address, command: str) -> PipedProcess:
 
 
 def shell(script: str) -> str:
-    """A command that runs a POSIX shell script under any login shell.
+    """Return a command that runs a POSIX shell script under any login shell.
 
-    For scripts of one line without ``!`` and backslashes, which csh and fish interpret; longer scripts use
-    standard input.
+    It is for scripts of one line without ``!`` and backslashes, which csh and fish interpret. Longer scripts
+    use standard input.
     """
     return f"exec /bin/sh -c {shlex.quote(script)}"
 
 
 def run(address: Address, command: str, *, given: str = "", timeout_s: float = 30.0) -> str:
-    """Run one command on the host; return its standard output.
+    """Run one command on the host and return its standard output.
 
     Args:
-        address: the host.
-        command: see ``argv``.
-        given: its standard input.
-        timeout_s: time limit, including the connection.
+        address: ssh address of the host.
+        command: command (see ``argv``).
+        given: standard input of the command.
+        timeout_s: time limit in seconds, including the connection.
 
     Raises:
         CollectorError: ssh is missing or failed, the command failed or did not end; the message has the
@@ -165,7 +165,7 @@ def run(address: Address, command: str, *, given: str = "", timeout_s: float = 3
 
 
 def no_ssh() -> CollectorError:
-    """The message if this machine has no ssh."""
+    """Return the error for a machine without ssh."""
     return CollectorError(
         "no program `ssh` on this machine; install OpenSSH's client (Debian: openssh-client)"
     )
@@ -221,12 +221,12 @@ _NO_SHELL = re.compile(
 
 
 def why(address: Address, status: int, stderr: str) -> str:
-    """Cause and remedy of an ssh failure, as a sentence that begins with the address.
+    """Return cause and remedy of an ssh failure, as a sentence that begins with the address.
 
     Args:
-        address: the host of the error.
-        status: its exit status.
-        stderr: its error output.
+        address: ssh address of the host.
+        status: exit status of ssh.
+        stderr: error output of ssh.
     """
     answer = _last_line(stderr)
     if status != SSH_FAILED:

@@ -185,7 +185,10 @@ class WindowsTiers:
         return line["kind"] == "found" or line.get("class") == PATTERN
 
     def take(self, line: Line, cores: int | None) -> TierReadings:
-        """One such line; ``cores``: of the machine. Raises ``CollectorError`` for one that is damaged."""
+        """Process such a line; ``cores`` is the number of cores.
+
+        Raises ``CollectorError`` if it is damaged.
+        """
         kind = line["kind"]
         if kind == "found":
             self._take_found(line)
