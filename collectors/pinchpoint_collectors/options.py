@@ -104,7 +104,10 @@ def each_once(watches: Sequence[Watch], kind: str) -> None:
 
 
 def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -> None:
-    """Raises ``CollectorError`` if watches differ in one of these options: the machine is read once."""
+    """Raises ``CollectorError`` if watches differ in one of these options.
+
+    The machine is read only once.
+    """
     for option in options:
         if len({str(watch.options.get(option)) for watch in watches}) > 1:
             hosts = ", ".join(watch.host for watch in watches)

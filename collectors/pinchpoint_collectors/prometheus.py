@@ -180,7 +180,10 @@ class PrometheusCollector:
             begin_s = until_s
 
     def _merged(self, fetched: Iterable[Series]) -> list[Series]:
-        """Each series' last known point and its new ones; the last one is kept for the next call."""
+        """Return the last known point and the new points of each series.
+
+        The last one is kept for the next call.
+        """
         new: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
         for labels, points in fetched:
             new.setdefault(frozenset(labels.items()), {}).update(points)
@@ -273,7 +276,10 @@ class PrometheusCollector:
     # ---- the scrape interval --------------------------------------------------------------------------
 
     def _scrape_interval(self, matchers: str) -> tuple[float, str]:
-        """(seconds, source): the configured interval, else the distance of scrapes."""
+        """Return the interval in seconds and its source.
+
+        It is the configured interval, or else the distance of scrapes.
+        """
         for target in self._own_targets():
             seconds = query.duration_s(str(target.get("scrapeInterval", "")))
             if seconds:

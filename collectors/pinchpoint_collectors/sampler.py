@@ -126,7 +126,10 @@ class Sampler:
         return self
 
     def ask_to_stop(self) -> None:
-        """End after the present reading, without waiting for it: with many samplers, first ask all."""
+        """Request the end after the current reading, without waiting for it.
+
+        With many samplers, request the end of all of them first.
+        """
         if self._asked_s is None:
             self._asked_s = time.monotonic()
         self._stopping.set()

@@ -156,14 +156,19 @@ def cap_bytes_v1(limit: str) -> int | None:
 
 
 def cap_bytes_v2(limit: str, high: str) -> int | None:
-    """Bytes, the lower of version 2's ``memory.max`` and ``memory.high``; None if both are ``max``."""
+    """Return the lower of version 2's ``memory.max`` and ``memory.high`` in bytes.
+
+    Returns None if both are ``max``.
+    """
     return min((int(text) for text in (limit.strip(), high.strip()) if text != "max"), default=None)
 
 
 def memory_v1(
     cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[str, str] | None
 ) -> GroupMemory:
-    """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
+    """Return the memory from ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``.
+
+    Groups below are included.
 
     ``memsw`` is the limit and the failcnt of memory and swap together; None if they are not counted. If that
     limit is not above the memory limit, it is met first, and ``memory.failcnt`` stays 0. Only some kernels

@@ -85,7 +85,10 @@ class Disks:
         return DiskPlace(given, self._disk_of(device), mount)
 
     def below(self, device: str) -> list[str]:
-        """The whole disks below a virtual device, on every level; for a loop device the disk of its file."""
+        """Return the whole disks below a virtual device, on all levels.
+
+        For a loop device it is the disk of its file.
+        """
         result: list[str] = []
         parts = [self._disk_of(name) for name in self._files.names(f"{self._sys}/block/{device}/slaves")]
         backing = self._files.fact(f"{self._sys}/block/{device}/loop/backing_file")

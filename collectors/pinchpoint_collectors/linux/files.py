@@ -93,7 +93,9 @@ def read_text(path: str) -> str:
 
 
 class ReopenedFile:
-    """A file of /proc that is read repeatedly: opening it takes a third of a reading's time.
+    """A file in /proc that is read repeatedly.
+
+    It stays open, because opening takes a third of a reading's time.
 
     Args:
         path: path of the file.

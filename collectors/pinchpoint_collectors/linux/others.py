@@ -95,7 +95,10 @@ class OtherProcesses:
 
 
 def _whole_name(name: str, table: Mapping[int, Process]) -> str:
-    """The program's full name if the kernel cut it at 15 letters; no other part of the command line."""
+    """Return the full name of a program if the kernel cut it at 15 letters.
+
+    Nothing else of its command line is used.
+    """
     if len(name) < KERNEL_NAME_LETTERS:
         return name
     for pid in (pid for pid, process in table.items() if process.name == name):

@@ -9,7 +9,10 @@ from pinchpoint_collectors.value import Value, rate
 
 
 def parse(text: str) -> int:
-    """Microseconds since boot in which *some* task waited. The file's averages lag by 10 s and more."""
+    """Return the microseconds since boot in which *some* task waited.
+
+    The averages in the file lag by 10 s and more.
+    """
     for line in text.splitlines():
         if line.startswith("some "):
             return int(line.rpartition("total=")[2])

@@ -46,7 +46,10 @@ class ProcessTable:
         self._readings = 0
 
     def read(self) -> dict[int, Process]:
-        """Every process by its id. /proc is read directly: psutil takes ten times as long per process."""
+        """Return id -> process.
+
+        /proc is read directly, because psutil takes ten times the time per process.
+        """
         if self._readings % _READINGS_PER_FULL_SCAN == 0:  # the id may belong to another process now
             self._kernel_threads.clear()
         self._readings += 1

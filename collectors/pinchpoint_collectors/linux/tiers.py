@@ -256,7 +256,10 @@ class _Threads:
 
 
 def _ticks_used(now: Process, old: Process | None, *, fresh: bool) -> int:
-    """Ticks since the last reading; for a new thread all its ticks if ``fresh``, else (unknown) 0."""
+    """Return the ticks since the last reading.
+
+    For a new thread they are all its ticks if ``fresh``, else 0 (unknown).
+    """
     if old is not None and old.start == now.start:
         return max(0, now.own - old.own)
     return now.own if fresh else 0

@@ -75,7 +75,10 @@ class RequestedFiles:
         return self._threads.get(pid, {})
 
     def cores(self, members: Mapping[int, Process]) -> list[int]:
-        """The cores of a process; a child's file is not read: it inherits its parent's cores."""
+        """Return the cores of a process.
+
+        The file of a child is not read, because it inherits the cores of its parent.
+        """
         allowed: set[int] = set()
         for pid in tops(members):
             allowed |= set(allowed_cores(self.fact(f"/proc/{pid}/status") or ""))
@@ -119,7 +122,10 @@ class RequestedFiles:
 
 
 def pattern(path: str) -> str:
-    """A path as one word of the host's shell, which expands patterns: a special character becomes ``?``."""
+    """Return a path as one word of the host's shell.
+
+    The shell expands patterns, so special characters become ``?``.
+    """
     return _SPECIAL.sub("?", path)
 
 

@@ -61,7 +61,10 @@ class HostClock:
         self._latest.append(new)
 
     def shift(self, by_ns: int, error_ns: int) -> None:
-        """Shift the known offset: the host's clock was set by this amount, with an error of ``error_ns``."""
+        """Shift the known offset by an amount, because the host's clock was set.
+
+        ``error_ns`` is the error of the amount.
+        """
         moved = [
             _Observation(one.offset_ns + by_ns, one.error_ns + error_ns, one.received_ns)
             for one in self._latest
@@ -89,7 +92,10 @@ class HostClock:
         return host_ns - self.offset_ns
 
     def samples(self, time_ns: int, interval_s: float, hosts: Sequence[str], kind: str) -> Iterator[Sample]:
-        """``collector.clock_offset_s`` and ``collector.clock_error_s`` of each host, null while unknown."""
+        """Yield ``collector.clock_offset_s`` and ``collector.clock_error_s`` of each host.
+
+        They are null if unknown.
+        """
         offset_s = self.offset_ns / _NS if self.known else None
         error_s = self.error_ns / _NS if self.known else None
         for host in hosts:

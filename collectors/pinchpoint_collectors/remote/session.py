@@ -94,7 +94,10 @@ class SshSession(ABC):
 
     @abstractmethod
     def ask_time(self) -> None:
-        """Ask for the host's time; the answer updates its clock. It also keeps the other end alive."""
+        """Request the time of the host.
+
+        The answer updates its clock, and the request keeps the other end alive.
+        """
 
     @abstractmethod
     def why_ended(self, silent_s: float = 0.0) -> str:

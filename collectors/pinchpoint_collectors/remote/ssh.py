@@ -68,7 +68,9 @@ class Address:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """From the keys ``OPTIONS`` of a ``collect`` entry; ``address`` may be ``user@host``.
+        """Return the address from the keys ``OPTIONS`` of a ``collect`` entry.
+
+        ``address`` may be ``user@host``.
 
         Raises:
             OptionError: an option is invalid.

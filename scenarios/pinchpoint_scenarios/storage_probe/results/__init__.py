@@ -20,7 +20,7 @@ RESULTS: dict[str, ResultKind] = by_name(
 
 
 def recognised(head: str) -> ResultKind | None:
-    """Return the kind of a result file from the begin of its text; None if the format is unknown."""
+    """Return the kind of a result file from the start of its text; None if the format is unknown."""
     return next((kind for kind in RESULTS.values() if kind.recognises(head)), None)
 
 
