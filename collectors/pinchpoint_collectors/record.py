@@ -72,7 +72,7 @@ class Watch:
 class NotMeasured:
     """A metric that a host does not have, the reason, and the remedy (None if there is none).
 
-    ``db.write*`` and ``disk.*`` stand for all metrics with this begin.
+    ``db.write*`` and ``disk.*`` stand for all metrics with this start.
     """
 
     metric: str

@@ -157,7 +157,7 @@ class Sampler:
 
     @property
     def silent_s(self) -> float:
-        """Return the seconds without a successful reading. A reading in progress counts from its begin."""
+        """Return the seconds without a successful reading. A reading in progress counts from its start."""
         return (self._clock.monotonic_ns() - self._read_ns) / _NS
 
     @property

@@ -197,7 +197,7 @@ def _first_ns(path: Path) -> int | None:
 def _last_of(path: Path, segments: list[Path]) -> int:
     """Return a lower limit for the end of a segment.
 
-    It is the begin of the next segment, or for the last segment its own begin.
+    It is the start of the next segment, or for the last segment its own start.
     """
     following = segments[segments.index(path) + 1 :]
     return next((at for one in [*following[:1], path] if (at := _first_ns(one))), 0)

@@ -57,4 +57,4 @@ def nearest_name(value: str, names: Iterable[str]) -> str | None:
 
 
 SHORTEST_BEGIN = 3
-"""Smallest number of letters that identify a name by its begin."""
+"""Smallest number of letters that identify a name by its start."""

@@ -125,7 +125,7 @@ _BEGIN = 60
 
 
 def begin(text: str) -> str:
-    """Return the begin of a statement without constants, equal before and after the server normalises it."""
+    """Return the start of a statement without constants, equal before and after the server normalises it."""
     return " ".join(_CONSTANT.sub("$", text).split())[:_BEGIN]
 
 

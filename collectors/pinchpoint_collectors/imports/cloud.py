@@ -1,6 +1,6 @@
 """Reads metrics of Azure Monitor and CloudWatch, as printed by their command line tools (JSON).
 
-Both tools stamp a value with the begin of its interval, and the interval is the usual distance of two values.
+Both tools stamp a value with the start of its interval, and the interval is the usual distance of two values.
 For a disk, Azure reports the share of its limits. CloudWatch's answers contain neither the machine nor the
 statistic, so counts (``VolumeReadOps``) must be queried as sums.
 """

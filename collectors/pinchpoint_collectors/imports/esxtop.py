@@ -76,7 +76,7 @@ class Esxtop:
     says = "esxtop's batch mode, CSV (esxtop -b -a -d 15 -n 240)"
 
     def recognises(self, head: str) -> bool:
-        """Return whether the begin has the frame of Performance Monitor's logs and ESX counters."""
+        """Return whether the start has the frame of Performance Monitor's logs and ESX counters."""
         return perfmon.Perfmon().recognises(head) and any(name in head.splitlines()[0] for name in _OWN)
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

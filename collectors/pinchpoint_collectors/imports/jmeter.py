@@ -93,7 +93,7 @@ class JMeter:
     says = "what JMeter's PerfMon Metrics Collector wrote (.jtl), CSV or XML"
 
     def recognises(self, head: str) -> bool:
-        """Return whether the begin has the names or the frame of a results file, and a label of PerfMon."""
+        """Return whether the start has the names or the frame of a results file, and a label of PerfMon."""
         lines = head.splitlines()
         is_csv = bool(lines) and all(name in lines[0] for name in _NAMES[:3])
         if is_csv:

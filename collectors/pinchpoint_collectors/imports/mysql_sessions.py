@@ -31,7 +31,7 @@ class MysqlSessions:
     says = "MySQL's process list (SHOW FULL PROCESSLIST) or InnoDB's monitor (SHOW ENGINE INNODB STATUS)"
 
     def recognises(self, head: str) -> bool:
-        """Return whether the begin has the column names of the list, or the title of the monitor."""
+        """Return whether the start has the column names of the list, or the title of the monitor."""
         lines = head.lstrip("\ufeff").splitlines()[:_BEGIN]
         return any(_LIST.fullmatch(line.strip()) or _MONITOR.fullmatch(line.strip()) for line in lines)
 

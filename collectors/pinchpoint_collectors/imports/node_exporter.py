@@ -43,7 +43,7 @@ class NodeExporter:
     )
 
     def recognises(self, head: str) -> bool:
-        """Return whether the begin is that of an answer of the API, or the lines above exporter series."""
+        """Return whether the start is that of an answer of the API, or the lines above exporter series."""
         return (_BEGINS.match(head) or _EXPOSED.match(head)) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

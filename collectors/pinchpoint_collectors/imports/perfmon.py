@@ -72,7 +72,7 @@ class CounterColumn:
         counter: name of the counter in English.
         instance: instance in Pinchpoint's form.
         weight_at: position of the rate that weights a mean; None: no mean, or its rate was not logged.
-        begun: whether a value has occurred. An instance may appear after the begin of the log.
+        begun: whether a value has occurred. An instance may appear later in the log.
         negative: number of values below 0, which no counter has: typeperf writes -1 for "invalid".
     """
 
@@ -171,7 +171,7 @@ def rows_of(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 def whole_rows(
     rows: Iterator[tuple[int, list[str]]], width: int, facts: FileFacts
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the complete rows. Words after the last row are typeperf's; a last row may be incomplete."""
+    """Yield the complete rows. typeperf may append words to the file, and its last row may be incomplete."""
     held: tuple[int, list[str]] | None = None
     ended = False
     for line, row in rows:

@@ -115,7 +115,7 @@ class Format(Protocol):
     """Short description of the format and of how to record it, for the list of kinds."""
 
     def recognises(self, head: str) -> bool:
-        """Return whether a file with this begin (a few thousand characters) is of this format."""
+        """Return whether a file with this start (a few thousand characters) is of this format."""
         ...
 
     def read(self, lines: Iterable[str], settings: Settings, value: FileFacts) -> Iterator[Sample]:

@@ -63,7 +63,7 @@ def format_named(name: str) -> Format:
 
 
 def recognised(head: str) -> Format:
-    """Return the format of a file with this begin. Raises ``ForeignFileError`` that quotes the begin."""
+    """Return the format of a file with this start. Raises ``ForeignFileError`` that quotes the start."""
     for format_ in _FORMATS.values():
         if format_.recognises(head):
             return format_

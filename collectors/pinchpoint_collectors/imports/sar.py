@@ -61,7 +61,7 @@ class Sar:
     says = "sar's text (sar -A -f FILE, or sar -A 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Return whether the begin has sysstat's first line, and rows with a time, not of tasks."""
+        """Return whether the start has sysstat's first line, and rows with a time, not of tasks."""
         if not TEXT.match(head):
             return False
         rows = filter(None, map(_ROW.fullmatch, map(str.strip, head.splitlines())))

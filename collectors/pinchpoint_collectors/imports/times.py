@@ -1,6 +1,6 @@
 """Handles times of recorders: their distance, local times as UTC, dates in the formats of cultures.
 
-A Performance Monitor log has its offset from UTC once, at its begin. If daylight saving time ends within it,
+A Performance Monitor log has its offset from UTC once, at its start. If daylight saving time ends within it,
 one hour occurs twice; if it begins, one hour is missing.
 """
 
@@ -65,7 +65,7 @@ class ReadingTimes:
 
 
 def begin_of(settings: Settings, facts: FileFacts) -> datetime:
-    """Return the begin of a recording without a date: ``--start``, or else 1 January 2000, with a note."""
+    """Return the start of a recording without a date: ``--start``, or else 1 January 2000, with a note."""
     if settings.start_s is None:
         facts.note("it has no date: 1 January 2000 was assumed; give its beginning with --start")
         return datetime(2000, 1, 1, tzinfo=UTC)
@@ -115,7 +115,7 @@ class LocalClock:
     """Converts the local times of one recorder, in order, to UTC seconds.
 
     Args:
-        zone: time zone of the recorder, whose rules apply; None: ``offset_s`` applies at the begin.
+        zone: time zone of the recorder, whose rules apply; None: ``offset_s`` applies at the start.
         offset_s: seconds to add to a local time for UTC, if no zone is given.
         pace: usual distance of the recorder's readings.
         found: receives clock changes.

@@ -43,7 +43,7 @@ class Vmstat:
     says = "vmstat's text (vmstat -t 5 720)"
 
     def recognises(self, head: str) -> bool:
-        """Return whether the begin has the line above vmstat's names."""
+        """Return whether the start has the line above vmstat's names."""
         return _FIRST.match(head) is not None
 
     def read(self, lines: Iterable[str], settings: Settings, facts: FileFacts) -> Iterator[Sample]:

@@ -31,7 +31,7 @@ class Frame(NamedTuple):
     """One reading.
 
     Attributes:
-        stamp_ns: clock of the host at the begin of the reading, in ns.
+        stamp_ns: clock of the host at the start of the reading, in ns.
         sections: files in order.
         processes: /proc/PID/stat of every process; None if not requested.
     """

@@ -77,7 +77,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The state of a host at the begin of a session.
+    """The state of a host at the start of a session.
 
     Attributes:
         files: contents of its files in /proc and /sys.

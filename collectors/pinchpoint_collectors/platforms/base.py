@@ -39,7 +39,7 @@ class MetricSeries(NamedTuple):
 
 
 class MetricPoint(NamedTuple):
-    """One value in base units, and the begin of its interval (UTC seconds)."""
+    """One value in base units, and the start of its interval (UTC seconds)."""
 
     series: MetricSeries
     begin_s: int

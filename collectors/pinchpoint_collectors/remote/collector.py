@@ -167,7 +167,7 @@ class RemoteCollector(ABC, Generic[S]):
         raise CollectorError(why)
 
     def _ask(self, session: S) -> None:
-        """Request the time of the host if due: several times at the begin, then regularly."""
+        """Request the time of the host if due: several times at the start, then regularly."""
         now_s = time.monotonic()
         if session.answered and now_s >= self._ask_at_s:
             session.ask_time()

@@ -143,7 +143,7 @@ def _queue(old: Raw, new: Raw, large: bool) -> Formatted:
 
 
 def _now(_: Raw, new: Raw, __: bool) -> Formatted:
-    """Return X1: the current count."""
+    """Return X1, the current count."""
     return Formatted(float(new.value))
 
 

@@ -105,7 +105,7 @@ def import_as_run(
 
 
 def _span(gathered: Gathered, between: TimeSpan) -> tuple[float, float]:
-    """Return the begin and the end of the imported samples, in UTC seconds.
+    """Return the start and the end of the imported samples, in UTC seconds.
 
     Raises InputError if no sample was imported, or if the time range is too long to be analysed.
     """

@@ -99,7 +99,7 @@ def import_into_run(
 
 
 def _span_s(run: StoredRun) -> tuple[float, float]:
-    """Return the begin of the first phase and the end of the run, in UTC seconds."""
+    """Return the start of the first phase and the end of the run, in UTC seconds."""
     starts = [seconds_of(phase["from"]) for phase in run.manifest.get("phases") or ()]
     ended = run.manifest.get("ended")
     extent = recorded.extent(run.samples)

@@ -140,7 +140,7 @@ class Read:
 
     Attributes:
         machines: host -> name of the machine in the file.
-        span_s: begin of the first interval and end of the last interval of all samples, in UTC seconds.
+        span_s: start of the first interval and end of the last interval of all samples, in UTC seconds.
         kept: number of imported samples.
         outside: number of samples outside the time range.
         series: imported series -> begin of its first interval and end of its last interval, in UTC seconds.
@@ -178,7 +178,7 @@ class Gathered:
 
     Attributes:
         reads: contents of each file.
-        span_s: begin of the first and end of the last imported interval, in UTC seconds.
+        span_s: start of the first and end of the last imported interval, in UTC seconds.
         series: imported series.
         disks: host -> disk -> whether the disk did any I/O.
     """

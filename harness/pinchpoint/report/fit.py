@@ -78,7 +78,7 @@ _SHORTEST = 24
 
 
 def shortened(text: str, letters: int) -> str:
-    """Return the begin of a text with at most ``letters`` letters, cut at the end of a word if possible."""
+    """Return the start of a text with at most ``letters`` letters, cut at the end of a word if possible."""
     if len(text) <= letters:
         return text
     cut = text[:letters]

@@ -55,7 +55,7 @@ class Calibration:
         return 1.0 if least >= _FULL else max(_LEAST, least)
 
     def words(self) -> str:
-        """Return the result as the begin of a sentence."""
+        """Return the result as the start of a sentence."""
         return (
             f"this machine gave {self.left_cores:.1f} of the {self.cores} cores that the demo asked for, and "
             f"woke a timer {units.seconds(self.late_s)} late (p99)"

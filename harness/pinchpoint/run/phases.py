@@ -146,7 +146,7 @@ class PhaseRunner:
                 self._wait("cool-down", phases.cool_down_s)
 
     def _begin(self, scenarios: list[str]) -> None:
-        """Begin the load of scenarios, and record its begin, from which its schedule counts."""
+        """Begin the load of scenarios, and record its start, from which its schedule counts."""
         self._pool.begin(scenarios)
         for name in scenarios:
             self._store.event("load_begun", scenario=name, at=utc(self._pool.begun_ns(name)))
@@ -251,7 +251,7 @@ class PhaseRunner:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Record the begin and the end of a phase in manifest and events, also after an error."""
+        """Record the start and the end of a phase in manifest and events, also after an error."""
         self._phases.append({"name": name, "from": utc(), "to": None})
         self._store.save_manifest()
         self._store.event("phase", phase=name)

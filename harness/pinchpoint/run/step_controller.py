@@ -113,7 +113,7 @@ class StepController:
         plan: plan with the objectives.
         store: run directory for events and the manifest.
         live: reports of the load generators.
-        pool: load generators, which report the begin of the load.
+        pool: load generators, which report the start of the load.
     """
 
     def __init__(

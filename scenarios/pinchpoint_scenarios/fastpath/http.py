@@ -200,7 +200,7 @@ class HttpConnection:
         return rest, answer
 
     def _answer_meanwhile(self) -> Response | More | None:
-        """Return what the server sent during sending: an answer or its begin; None: nothing."""
+        """Return what the server sent during sending: an answer or its start; None: nothing."""
         try:
             came = read(self._descriptor, self._read_bytes)
         except OSError as error:

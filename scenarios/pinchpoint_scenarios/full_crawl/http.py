@@ -89,7 +89,7 @@ class HttpAnswer:
         status: status code.
         body: body, decoded if the server had packed it.
         response: answer as received.
-        start_ns: ``time.perf_counter_ns()`` at the begin of the request.
+        start_ns: ``time.perf_counter_ns()`` at the start of the request.
         end_ns: ``time.perf_counter_ns()`` at the last byte of the answer.
     """
 
@@ -121,7 +121,7 @@ class HttpLogin(Protocol):
         """Return the header fields to send next.
 
         Args:
-            challenge: ``WWW-Authenticate`` of the server; "" at the begin.
+            challenge: ``WWW-Authenticate`` of the server; "" at the start.
 
         Returns:
             Header fields of the next request; None if the login has ended and was not accepted.

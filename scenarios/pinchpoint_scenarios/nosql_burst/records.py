@@ -15,7 +15,7 @@ Row = tuple[int, Fields]
 
 UNIFORM, LATEST = "uniform", "latest"
 STAMP_BYTES = 8
-"""Bytes at the begin of a record: its author (27 bits) and the number of the author's write (37 bits)."""
+"""Bytes at the start of a record: its author (27 bits) and the number of the author's write (37 bits)."""
 LOADER = 2**27 - 1
 """Author of the records that were loaded before the run."""
 

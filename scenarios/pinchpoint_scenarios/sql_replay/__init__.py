@@ -103,7 +103,7 @@ def read_capture(paths: Sequence[Path]) -> Iterator[LogEntry]:
 
 
 def _kind_of(path: Path) -> str:
-    """Return the kind of a capture file, by its begin. Raises ``ScenarioError``."""
+    """Return the kind of a capture file, by its start. Raises ``ScenarioError``."""
     with opened(path, errors="replace") as file:
         head = file.read(_HEAD)
     if "\0" in head:

@@ -28,7 +28,7 @@ class LogEntry:
         left_out: why it cannot be replayed; None: it can be replayed.
         transaction: server's number of the transaction in which it ended; 0: none, or unknown.
         deduced: whether the statement is missing in the capture and was derived from others.
-        begun: whether the entry was logged at the begin of the statement. The end is a separate entry then.
+        begun: whether the entry was logged at the start of the statement. The end is a separate entry then.
         prepared: whether it was executed as a prepared statement.
     """
 
@@ -46,7 +46,7 @@ class LogEntry:
 
     @property
     def began_s(self) -> float:
-        """Return the begin of the statement in seconds."""
+        """Return the start of the statement in seconds."""
         return self.ended_s - self.duration_s
 
 
@@ -55,7 +55,7 @@ class Captured:
     """One statement of a session.
 
     Attributes:
-        at_s: begin of the statement in seconds since the begin of the capture.
+        at_s: start of the statement in seconds since the start of the capture.
         think_s: pause of the session before it in seconds; 0 for the first statement. duration_s, text,
             parameters, prepared: as in ``LogEntry``.
     """
@@ -84,12 +84,12 @@ class CapturedSession:
 
     @property
     def begins_s(self) -> float:
-        """Return the begin of its first statement in seconds since the begin of the capture."""
+        """Return the start of its first statement in seconds since the start of the capture."""
         return self.statements[0].at_s if self.statements else 0.0
 
     @property
     def ends_s(self) -> float:
-        """Return the end of its last statement in seconds since the begin of the capture."""
+        """Return the end of its last statement in seconds since the start of the capture."""
         last = self.statements[-1] if self.statements else None
         return last.at_s + last.duration_s if last else 0.0
 

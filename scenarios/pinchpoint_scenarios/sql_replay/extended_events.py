@@ -47,7 +47,7 @@ class ExtendedEvent:
     """One exported event.
 
     Attributes:
-        place: ``FILE:LINE`` of its begin.
+        place: ``FILE:LINE`` of its start.
         name: name of the event: ``rpc_completed``.
         time: time of the event as written.
         fields: fields and actions by name. If a field has a text beside its number, the text is used.

@@ -48,7 +48,7 @@ _ANOTHER_ROW = re.compile(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
 _SAID = r"(?P<how>statement|parse|bind|execute|fastpath)(?: (?P<name>[^:]*))?: ?(?P<text>.*)"
 _DURATION = re.compile(rf"duration: (?P<ms>\d+\.\d+) ms(?:  {_SAID})?", re.DOTALL)
 _BEGUN = re.compile(_SAID, re.DOTALL)
-"""Pattern of a statement that log_statement logged at its begin. Its duration is a later entry."""
+"""Pattern of a statement that log_statement logged at its start. Its duration is a later entry."""
 _PARTS = ("parse", "bind")
 """Names of steps before an execution. They have durations of their own, but are no statements."""
 _PARAMETERS = re.compile(r"^parameters: ", re.IGNORECASE)
@@ -250,7 +250,7 @@ def _whole(entry: LogEntry, longest: int) -> LogEntry:
 
 
 def _joined(entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
-    """Return one entry for a statement that was logged at its begin and, without its text, at its end."""
+    """Return one entry for a statement that was logged at its start and, without its text, at its end."""
     waiting: LogEntry | None = None
     for entry in entries:
         if waiting is not None and _ends(waiting, entry):

@@ -60,7 +60,7 @@ class Tape:
 
     @property
     def at_s(self) -> float:
-        """Return the seconds since the begin of this round of the capture."""
+        """Return the seconds since the start of this round of the capture."""
         return time.monotonic() - self._begun_s
 
     def take(self) -> CapturedSession | None:

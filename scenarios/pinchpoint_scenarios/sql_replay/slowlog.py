@@ -2,7 +2,7 @@
 
 A server writes every statement there with ``log_output = TABLE``, ``slow_query_log = ON`` and
 ``long_query_time = 0``. Values that were sent beside a statement are in its text (MariaDB manual,
-"mysql.slow_log Table"). ``start_time`` is the begin of a statement (seen on MariaDB 10.11). The client's
+"mysql.slow_log Table"). ``start_time`` is the start of a statement (seen on MariaDB 10.11). The client's
 ``--batch`` writes tabs and backslashes; other tools write CSV.
 """
 

@@ -18,7 +18,7 @@ def _reading(*, comment: str, quoted: str, name: str, letters: str, hint: str) -
     """Return the pattern that reads a text piece by piece. Its group ``use`` matches the statement.
 
     Args:
-        comment: pattern of a comment that the server ignores, or of the begin of a comment that it executes.
+        comment: pattern of a comment that the server ignores, or of the start of a comment that it executes.
         quoted: pattern of a literal or a quoted name.
         name: pattern of a word, with the characters before it that belong to it.
         letters: characters that continue a word.

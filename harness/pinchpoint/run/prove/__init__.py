@@ -48,7 +48,7 @@ class WindowPlan:
     """The begin and the length of windows.
 
     Attributes:
-        settle_s: shortest time between a change and the begin of its window, in seconds.
+        settle_s: shortest time between a change and the start of its window, in seconds.
         length_s: length of a window in whole seconds.
         grid_s: interval of stored operations in seconds. Windows begin and end at multiples of it.
     """

@@ -165,7 +165,7 @@ class HttpDriver:
             self._awaited.append(None)
 
     def on_chunk_header(self) -> None:
-        """Record the begin of a chunk. httptools calls this."""
+        """Record the start of a chunk. httptools calls this."""
         self._mixed = True
 
     def _take_further(self, content: bytes) -> None:

@@ -30,7 +30,7 @@ class Records:
         self._open, self._seal = self._tls.read, self._tls.write
 
     def shake_hands(self, content: bytes) -> bool:
-        """Process bytes of the server (empty at the begin), and return whether the handshake is complete."""
+        """Process bytes of the server (empty at the start), and return whether the handshake is complete."""
         if content:
             self._incoming.write(content)
         try:

@@ -13,7 +13,7 @@ class Request(NamedTuple):
 
     Attributes:
         outcome: ``ok`` or the name of the failure.
-        start_ns: ``time.perf_counter_ns()`` at the begin of the request.
+        start_ns: ``time.perf_counter_ns()`` at the start of the request.
         end_ns: ``time.perf_counter_ns()`` at the answer.
     """
 

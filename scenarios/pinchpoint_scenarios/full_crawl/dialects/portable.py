@@ -149,7 +149,7 @@ class Words:
 def added(words: Words, cycle: str, source: str, items: str, only: str = "") -> str:
     """Return SQL that adds items to the queue.
 
-    Items that are in the queue at the begin of the statement are not changed, even while the session that
+    Items that are in the queue at the start of the statement are not changed, even while the session that
     crawled them moves them to the history. If the statement waited for that session and found the item gone,
     the item would be crawled twice. Two sessions that each move what the other one found would wait for each
     other for ever.

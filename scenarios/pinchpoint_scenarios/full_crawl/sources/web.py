@@ -250,7 +250,7 @@ class _SitemapReader:
         self._parser.Parse(step, last)
         self._fed_bytes += len(step)
         if self._fed_bytes - self._parser.CurrentByteIndex > _LARGEST_ELEMENT_BYTES:
-            # The parser repeats the begin of an element with every step.
+            # The parser repeats the start of an element with every step.
             raise ValueError(f"it has a tag larger than {_LARGEST_ELEMENT_BYTES // 2**20} MiB")
 
     def taken(self) -> list[SitemapEntry]:
@@ -495,7 +495,7 @@ _PARSER = etree.HTMLParser(encoding="utf-8", target=_PageReader(), huge_tree=Tru
 
 
 def is_page(content_type: str, body: bytes) -> bool:
-    """Return whether an answer is HTML: by its type, or, without a type, by its begin."""
+    """Return whether an answer is HTML: by its type, or, without a type, by its start."""
     if content_type:
         return content_type.lower().startswith(_HTML)
     return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
