@@ -124,7 +124,8 @@ def test_a_crawl_is_judged_where_all_of_its_users_have_work(together_s: int, alo
     (stage,) = verdict.stages
     assert (stage["from"], stage["to"]) == (utc(START_S + begin_s), utc(START_S + 10 + together_s))
     assert any("sources had ended" in warning for warning in verdict.warnings)
-    assert verdict.scenarios["crawl"]["throughput_per_s"] == pytest.approx(83, rel=0.1)  # not over the whole phase
+    served = verdict.scenarios["crawl"]["throughput_per_s"]
+    assert served == pytest.approx(83, rel=0.1)  # not over the whole phase
     assert verdict.bottleneck is not None
     assert (verdict.bottleneck.kind, verdict.bottleneck.tier) == ("cpu", "search")
 
