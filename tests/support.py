@@ -21,6 +21,7 @@ from unittest.mock import patch
 import pytest
 
 from pinchpoint import cli
+from pinchpoint.base import redact
 
 T = TypeVar("T")
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
@@ -93,6 +94,7 @@ def _in_this_process(arguments: list[str], env: dict[str, str]) -> subprocess.Co
     with (
         patch.object(sys, "argv", ["pinchpoint", *arguments]),
         patch.dict(os.environ, env),
+        patch.dict(redact._known, clear=True),  # as a new process, it knows no secrets of other tests
         redirect_stdout(out),
         redirect_stderr(err),
     ):
