@@ -294,7 +294,7 @@ def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
     over = threading.Event()
 
     def kill() -> None:
-        """Kill all connections after every 30 documents, so that slow and fast machines behave alike."""
+        """Kill all connections after every 30 documents, on slow and on fast machines."""
         killed = 0
         with psycopg.connect(sql.url, autocommit=True) as connection:
             while not over.wait(0.01):

@@ -48,9 +48,8 @@ def find_stages(inputs: Inputs, fewer_users_steps: int) -> tuple[Stage, ...]:
     """The load levels, the sustained level first; empty without a measured window."""
     if inputs.window.steps == 0:
         return ()
-    judged = np.arange(inputs.window.steps)
-    cut, steady, unsteady = _transient(inputs, judged)
-    rows = judged[cut:]
+    cut, steady, unsteady = _transient(inputs)
+    rows = np.arange(cut, inputs.window.steps)
     peak = peak_steps(inputs)[rows]
     bursts = peak.sum() * inputs.window.step_s >= MIN_SECONDS.value
     parts = {"base": rows[~peak], "peak": rows[peak]} if bursts else {"measure": rows}
@@ -87,7 +86,8 @@ def at_main_level(inputs: Inputs) -> Inputs:
     if window.steps == 0 or (inside := _at_main_level(inputs)).all():
         return inputs
     ends = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    begin, end = max(zip(ends[::2], ends[1::2], strict=True), key=lambda stretch: stretch[1] - stretch[0])
+    stretches = zip(ends[::2], ends[1::2], strict=True)
+    begin, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0], default=(0, 0))
     if (end - begin) * window.step_s < MIN_SECONDS.value:
         return inputs
     first_s = window.first_s + int(begin) * window.step_s
@@ -98,7 +98,7 @@ def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
     """Per step, whether a crawl had the load (users with work) at which most documents were crawled.
 
     The load begins with the first document, because before that the crawl has found little work for its
-    users. If the steps at this load are too few to judge, all steps are used.
+    users.
     """
     window = inputs.window
     begins = window.first_s + np.arange(window.steps) * window.step_s
@@ -110,7 +110,7 @@ def _at_main_level(inputs: Inputs) -> npt.NDArray[np.bool_]:
         main = levels[np.argmax([done[busy == level].sum() for level in levels])]
         first_s = next(iter(inputs.whole.of(load.scenario).whole().seconds), -math.inf)
         inside &= (busy == main) & (begins >= first_s)
-    return inside if inside.sum() * window.step_s >= MIN_SECONDS.value else np.ones_like(inside)
+    return inside
 
 
 def _users_at_work(inputs: Inputs, load: Load, begins: npt.NDArray[np.int64]) -> Floats:
@@ -141,16 +141,16 @@ def _users_at_work(inputs: Inputs, load: Load, begins: npt.NDArray[np.int64]) ->
     return least
 
 
-def _transient(inputs: Inputs, judged: Rows) -> tuple[int, bool | None, tuple[str, ...]]:
+def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
     """(number of steps to cut, whether the rest is steady, scenarios that are not steady).
 
     Bursts are left out because they are unsteady on purpose, and so is a load with several judged levels.
     """
     window = inputs.window
-    if len(judged) < MIN_SAMPLES.value:
+    if window.steps < MIN_SAMPLES.value:
         return 0, None, ()
     flows = {
-        load.scenario: inputs.traffic.of(load.scenario).whole().per_step(window)[judged]
+        load.scenario: inputs.traffic.of(load.scenario).whole().per_step(window)
         for load in inputs.loads
         if load.model != "burst" and not load.several
     }

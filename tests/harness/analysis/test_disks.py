@@ -26,7 +26,7 @@ from pinchpoint.data.series import Floats
 
 
 def many(*values: float) -> ParameterSet:
-    """Mark a case with so many I/Os that it takes seconds; its smaller variants run by default."""
+    """Mark a case that takes seconds, because it has many I/Os; its smaller variants run by default."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 

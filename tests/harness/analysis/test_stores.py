@@ -36,7 +36,7 @@ def pools(build: Build, **tasks: tuple[float, float]) -> Build:
     return build
 
 
-def told(verdict: Verdict, metric: str) -> Fact:
+def fact_of(verdict: Verdict, metric: str) -> Fact:
     """Return the bottleneck's evidence from that metric."""
     assert verdict.bottleneck is not None, verdict.summary
     [fact] = [fact for fact in verdict.bottleneck.evidence if fact.metric == metric]
@@ -64,7 +64,7 @@ def test_writes_that_keep_their_place_wait_for_the_commit_log(seed: int) -> None
     """Fifteen of sixteen writes in the mutation stage with an idle CPU confirm the commit log."""
     verdict = judged(pools(slow_log(store(seed)), MutationStage=(14.0, 1.0)))
     assert disk(verdict) == ("disk_latency", "nosql", "log")
-    witness = told(verdict, "db.pool.active")
+    witness = fact_of(verdict, "db.pool.active")
     assert (witness.evidence, witness.host, witness.instance) == ("E4", "c1", "MutationStage")
     assert witness.value == pytest.approx(14.7, abs=0.6)
     assert "operations waited for it at any time, as reported by the store" in witness.fact
@@ -100,7 +100,7 @@ def test_reads_witness_for_the_data_disk(seed: int) -> None:
     build.disk("c1", "sdc", 0, 0.03, noise=0.002, reads=500, busy=1.0, pressure=0.2, outstanding_noise=0.3)
     verdict = judged(pools(build, ReadStage=(15.0, 0.5)))
     assert disk(verdict) == ("disk_cap", "nosql", "data")
-    readers = told(verdict, "db.pool.active")
+    readers = fact_of(verdict, "db.pool.active")
     assert (readers.evidence, readers.instance) == ("E4", "ReadStage")
 
 
@@ -132,7 +132,7 @@ def test_flushes_of_the_journal_witness_for_its_disk(seed: int, busy: float, sha
     build = journal(slow_log(store(seed)), busy, 0.0155 if busy < 0.9 else 0.025, 0.033)
     verdict = judged(build)
     assert disk(verdict) == ("disk_latency", "nosql", "log")
-    witness = told(verdict, "db.journal.sync_s_per_s")
+    witness = fact_of(verdict, "db.journal.sync_s_per_s")
     assert witness.evidence == "E4"
     assert witness.value == pytest.approx(share, abs=0.03)
 
@@ -157,7 +157,7 @@ def test_clients_that_wait_for_the_cache_witness_for_the_data_disk(seed: int) ->
     build.metric("c1", "db.cache_wait_s_per_s", 12.0)
     verdict = judged(journal(build, 0.1, 0.001, 0.033))
     assert disk(verdict) == ("disk_cap", "nosql", "data")
-    witness = told(verdict, "db.cache_wait_s_per_s")
+    witness = fact_of(verdict, "db.cache_wait_s_per_s")
     assert witness.evidence == "E4"
     assert witness.value == pytest.approx(12.0, rel=0.05)
 
@@ -183,7 +183,7 @@ def test_requests_that_wait_for_a_thread(seed: int) -> None:
     assert verdict.summary.startswith(
         "Bottleneck: number of threads for requests (Native-Transport-Requests)"
     )
-    queue = told(verdict, "db.pool.pending")
+    queue = fact_of(verdict, "db.pool.pending")
     assert (queue.evidence, queue.instance) == ("E4", "Native-Transport-Requests")
     assert queue.value == pytest.approx(0.5, abs=0.05)
     assert any("more threads for requests" in one.text for one in verdict.advice)
@@ -210,7 +210,7 @@ def test_operations_that_wait_for_a_ticket(seed: int) -> None:
     assert verdict.bottleneck is not None, verdict.summary
     assert verdict.bottleneck.kind == "pool"
     assert "tickets for writing" in verdict.summary
-    assert told(verdict, "db.tickets_queued").evidence == "E4"
+    assert fact_of(verdict, "db.tickets_queued").evidence == "E4"
 
 
 def test_a_disk_of_no_such_store_is_told_of_by_none() -> None:

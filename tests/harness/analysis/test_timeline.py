@@ -54,11 +54,11 @@ def test_a_bottleneck_that_moves_is_told_with_its_times(seed: int) -> None:
     assert (found.resource, found.role, found.confidence) == ("disk", "log", "medium"), found.why_not_more
     assert found.window is not None
     assert found.window[0][14:19] in {"01:00", "01:05"}, "its transient may be cut"
-    told = (
+    named = (
         "moved while this was measured: the CPU of the sql tier (sql1) until 00:01:00 UTC, then the log disk"
     )
-    assert told in verdict.summary
-    assert any(told in warning for warning in verdict.warnings)
+    assert named in verdict.summary
+    assert any(named in warning for warning in verdict.warnings)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -113,8 +113,8 @@ def test_what_held_nothing_up_in_between_is_told() -> None:
     build.open("orders", "sql-mix", 300).operations("orders", "log_append", done, takes, dropped=gone)
     verdict = judged(build.generator(orders=(300.0, 265.0)))
     assert [row["resource"] for row in verdict.timeline] == ["cpu", None, "disk"]
-    told = "(sql1) until 00:00:50 UTC, then the log disk of the sql tier (sql1, sdb) from 00:01:30 UTC on."
-    assert told in verdict.summary
+    named = "(sql1) until 00:00:50 UTC, then the log disk of the sql tier (sql1, sdb) from 00:01:30 UTC on."
+    assert named in verdict.summary
 
 
 def test_what_was_used_up_for_half_of_the_time_is_told_where_nobody_is_named() -> None:
@@ -129,9 +129,9 @@ def test_what_was_used_up_for_half_of_the_time_is_told_where_nobody_is_named() -
     build.operations("orders", "log_append", done, takes, noise=0.02, dropped=np.maximum(0, 300 - done))
     verdict = judged(build.generator(orders=(300.0, 275.0)))
     assert verdict.outcome == "inconclusive", verdict.summary
-    told = "Saturated for a part of the 2 min: the CPU of the sql tier (sql1) for 60 s (timeline)."
-    assert told in verdict.summary
-    assert told in verdict.warnings
+    named = "Saturated for a part of the 2 min: the CPU of the sql tier (sql1) for 60 s (timeline)."
+    assert named in verdict.summary
+    assert named in verdict.warnings
 
 
 @pytest.mark.parametrize("turn_s", [50, 60])
@@ -170,8 +170,8 @@ def test_of_a_climb_what_gives_way_at_its_knee_is_judged_and_what_came_later_is_
     assert (found.kind, found.tier) == ("cpu", "sql"), verdict.summary
     assert found.window is not None
     assert found.window[1][14:19] <= "02:10"
-    told = "moved while this was measured: the CPU of the sql tier (sql1) until 00:02:10 UTC, then the log"
-    assert told in verdict.summary
+    named = "moved while this was measured: the CPU of the sql tier (sql1) until 00:02:10 UTC, then the log"
+    assert named in verdict.summary
 
 
 def test_a_climb_tells_from_which_level_on() -> None:
@@ -184,12 +184,12 @@ def test_a_climb_tells_from_which_level_on() -> None:
     assert "moved" not in verdict.summary
 
 
-@pytest.mark.parametrize(("commits", "told"), [(2, True), (0, False)])
-def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool) -> None:
+@pytest.mark.parametrize(("commits", "named"), [(2, True), (0, False)])
+def test_two_that_alternate_are_told_with_their_shares(commits: int, named: bool) -> None:
     """Three seconds of CPU and two of index commits are reported as two resources in turn."""
     build = Build(120).host("search1", "search", cores=(0,), disks={"index": "sdc"})
     committing = np.arange(build.seconds) % 5 < commits
-    cpu = np.where(committing, 0.35, 0.97 if told else 0.4)
+    cpu = np.where(committing, 0.35, 0.97 if named else 0.4)
     build.cpu("search1", cpu, cpu, pressure=cpu / 2, noise=0.003)
     build.disk(
         "search1", "sdc", np.where(committing, 300.0, 20.0), np.where(committing, 0.02, 0.001), pressure=0.3
@@ -204,10 +204,10 @@ def test_two_that_alternate_are_told_with_their_shares(commits: int, told: bool)
         "(search1, sdc) for 40 % of the time"
     )
     assert verdict.outcome == "inconclusive", verdict.summary
-    assert (f"Several resources took turns at their limit: {said}." in verdict.summary) == told, (
+    assert (f"Several resources took turns at their limit: {said}." in verdict.summary) == named, (
         verdict.summary
     )
-    if told:
+    if named:
         assert [(one.resource, one.role) for one in verdict.candidates] == [("cpu", None), ("disk", "index")]
 
 

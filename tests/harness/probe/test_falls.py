@@ -1,4 +1,4 @@
-"""Burst credits that are used up during a suite are reported, and the limit behind them is found."""
+"""Burst credits that are used up during a suite are reported, and the limit without credits is found."""
 
 from __future__ import annotations
 

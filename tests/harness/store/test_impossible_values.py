@@ -88,7 +88,7 @@ def in_a_file(folder: Path, samples: list[Sample]) -> Path:
 
 
 def test_every_way_to_read_a_file(tmp_path: Path) -> None:
-    """The verdict, the reports' table and queries, and the run's length all treat values alike."""
+    """The verdict, the reports' table and queries, and the run's length treat values in the same way."""
     dataset = stored.in_file(in_a_file(tmp_path, odd_rows()))
     unread = stored.UnreadSamples(dataset)
     groups = pa.concat_tables(unread.each(lambda table: table.select(["value"])))

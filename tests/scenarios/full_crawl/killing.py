@@ -40,7 +40,7 @@ def resuming(
 
 
 def killed_after(documents: int, endpoints: Mapping[str, Endpoint], params: Mapping[str, Any]) -> int:
-    """Start a crawl in a process and kill it after so many documents; return the number it has reported."""
+    """Start a crawl in a process and kill it after a number of documents; return the number reported."""
     given = {name: (each.url, dict(each.options)) for name, each in endpoints.items()}
     process = subprocess.Popen(
         [sys.executable, "-m", "scenarios.full_crawl.crawler", json.dumps(given), json.dumps(params), "6"],

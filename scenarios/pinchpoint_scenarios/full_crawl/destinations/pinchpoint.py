@@ -139,7 +139,7 @@ class PinchpointIndex:
             self._keep_newest()
 
     def requests(self) -> tuple[Request, ...]:
-        """Return None: each session sends its own requests."""
+        """Return no request, because each session sends its own requests."""
         return ()
 
     def close(self) -> None:
